@@ -197,7 +197,9 @@ def _stemmer(language: str) -> Stemmer.Stemmer:
     stemmer = _stemmers.by_language.get(language)
     if stemmer is None:
         if language not in LANGUAGES:
-            raise InvalidInput(f"There is no stemmer for {language!r}; take one of: {', '.join(LANGUAGES)}.")
+            raise InvalidInput(
+                f"The setting language has no stemmer for {language!r}; take one of: {', '.join(LANGUAGES)}."
+            )
         stemmer = _stemmers.by_language[language] = Stemmer.Stemmer(language, 0)
     return stemmer
 
