@@ -91,10 +91,6 @@ class Rules:
             self.version = "4"
         tokens("", language)  # an unknown language is refused here and not at the first memory
 
-    def below(self, version: str) -> str:
-        """Return the ``version`` of an extractor that adds to these rules, with theirs where the language has one."""
-        return version if self.version == Rules.version else f"{version} {self.version}"
-
     def extract(self, text: str, title: str | None = None) -> Extraction:
         """Return the extraction of one memory."""
         return extract(text, title, language=self.language)

@@ -33,8 +33,8 @@ class Precomputed:
 
     def __init__(self, path: str | Path, language: str = "english", *, spans: bool = True) -> None:
         self.language = language
+        self.version = _version(Path(path).expanduser())
         self._rules = Rules(language)
-        self.version = self._rules.below(_version(Path(path).expanduser()))
         self._spans = spans
         self._tally = Tally()
         self._whole: dict[tuple[bytes, bytes], Findings] = {}

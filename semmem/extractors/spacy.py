@@ -54,9 +54,9 @@ class Trained:
                 f"there; install one (python -m spacy download en_core_web_sm) or set spacy_pipeline to its folder."
             )
         self.language = language
+        self.version = str(pipeline) if isinstance(pipeline, str | Path) else type(pipeline).__name__
         self._pipeline = pipeline
         self._rules = Rules(language)
-        self.version = self._rules.below(str(pipeline) if isinstance(pipeline, str | Path) else type(pipeline).__name__)
         self._spans = spans
         self._lock = Lock()
         self._nlp: Any = None

@@ -153,9 +153,3 @@ def test_every_passage_of_the_published_file_is_matched() -> None:
     counts = extractor.counts  # type: ignore[attr-defined]
     assert (counts["passages"], counts["matched"], counts.get("fallback", 0)) == (1890, 100, 0)
     assert tied > 500  # the file holds nine for each passage
-
-
-def test_what_it_read_in_a_language_that_has_got_function_words_since_is_read_anew(tmp_path: Path) -> None:
-    file = written(tmp_path, MILL)
-    english, german, dutch = (Precomputed(file, language).version for language in ("english", "german", "dutch"))
-    assert (german, dutch) == (f"{english} 4", english)
