@@ -50,9 +50,9 @@ __all__ = ["Recaller"]
 
 
 _NO_ROW_ID = 2**63
+"""The first number that is no row id, because columns have 64 bits."""
 _AGAIN = 5
 """How often a recall is answered again because a memory was changed while it was being read."""
-"""The first number that is no row id, because columns have 64 bits."""
 
 
 def _each(question: Question, change: Callable[[Question], Question]) -> Question:
