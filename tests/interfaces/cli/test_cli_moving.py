@@ -66,6 +66,9 @@ def test_a_series_keeps_the_newest_and_its_newest_restores_on_trial(call: Call, 
     code, out, err = call("restore", str(place), "--drill")
     assert (code, err) == (0, "")
     assert f"The backup {written['file']} can be restored: 88 memories in 2 namespaces, all hashes equal" in out
+    code, out, err = call("restore", str(place), "--drill", "--url", other_url)
+    assert (code, out) == (2, "")
+    assert err == "--drill restores into a store of its own, which is removed again; leave --url out.\n"
     assert loaded(call("restore", str(place), "--url", other_url, "--json"))["memories"] == 88
     code, out, err = call("backup", str(place), "--force")
     assert (code, err) == (2, "--force is for one file; in a series every backup has a name of its own.\n")

