@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ __all__ = [
     "expanded",
     "hook_errors",
     "hook_log",
+    "is_part",
     "keep_state",
     "must_be_free",
     "new_file",
@@ -34,6 +36,8 @@ __all__ = [
 ]
 
 _PRIVATE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_RDWR
+
+_PART = re.compile(r"\.[0-9a-f]{16}\.part")
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -59,6 +63,11 @@ def must_be_free(path: Path, *, force: bool) -> None:
         raise InvalidInput(f"{path} is a device or a pipe, not a file; export takes - for standard output.")
     if not force:
         raise InvalidInput(f"{path} exists already; choose another name, or overwrite it with --force (force=True).")
+
+
+def is_part(name: str) -> bool:
+    """Return whether a file has a name that ``new_file`` gives one until it is complete."""
+    return _PART.fullmatch(name) is not None
 
 
 @contextmanager

@@ -73,6 +73,7 @@ OURS = {
     "semmem.concepts.claims: '\\\\d{1,2}'": "a date that another expression has found",
     "semmem.client.backup_series": "names of files, and the sentence of an error",
     "semmem.config": "a file of settings",
+    "semmem.files._PART": "names of files",
     "semmem.stores.embedded.data_directory": "paths and the log of our own server",
     "semmem.stores.postgres.errors": "the server's messages and the URL of one's own store",
     "semmem.stores.sql_files": "our own SQL",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from semmem import transfer
 from semmem.config import Settings
-from semmem.files import expanded, new_file
+from semmem.files import expanded, is_part, new_file
 from semmem.model.errors import InvalidInput, MissingExtra, NotFound, StoreUnavailable
 from semmem.model.failure import reason
 from semmem.model.reports import BackupReport, DrillReport
@@ -36,6 +36,7 @@ _TIME = "%Y%m%dT%H%M%SZ"
 _BUCKET = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _SCHEMES = ("s3", "gs", "az")
 _PART = 8 << 20
+_LEFT_S = 86_400.0
 _LONGEST_WHY = 300
 _TO_CHECK = "Check its name, and the credentials, region and endpoint in the environment, such as AWS_ACCESS_KEY_ID."
 _PLAIN = "An endpoint with http:// needs AWS_ALLOW_HTTP=true in the environment."
@@ -82,6 +83,10 @@ class Folder:
 
     @contextmanager
     def new(self, name: str) -> Iterator[Path]:
+        for left in filter(lambda file: is_part(file.name), self.path.glob(".*")):
+            with suppress(OSError):  # of a backup that was killed; one at work was written a moment ago
+                if time.time() - left.lstat().st_mtime > _LEFT_S:
+                    left.unlink()
         yield self.path / name  # a backup appears whole or not at all
 
     @contextmanager

@@ -121,6 +121,18 @@ def test_a_backup_that_fails_removes_nothing(filled: Semmem, tmp_path: Path, mon
     assert place.names() == [kept]
 
 
+def test_what_a_killed_backup_left_a_day_ago_is_removed_and_nothing_else(filled: Semmem, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("mine")
+    old, new, mine, link = (tmp_path / f".{name}.part" for name in ("0123456789abcdef", "f" * 16, "notes", "0" * 16))
+    for file in (old, new, mine):
+        file.write_text("half")
+    link.symlink_to(tmp_path / "elsewhere")
+    for file in (old, mine, link):
+        os.utime(file, (0, 0), follow_symlinks=False)
+    step = series.add(filled, series.Folder(tmp_path), keep=1, now=NIGHT)
+    assert sorted(file.name for file in tmp_path.iterdir()) == [new.name, mine.name, "elsewhere", step.name]
+
+
 def test_a_clock_that_was_set_back_does_not_remove_the_backup_just_written(filled: Semmem, tmp_path: Path) -> None:
     place = series.Folder(tmp_path)
     series.add(filled, place, keep=1, now=NIGHT)
