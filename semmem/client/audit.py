@@ -57,7 +57,7 @@ class Auditor:
             try:
                 yield
             except BaseException as error:  # what it has written until then is written
-                if not _in_whole(mem):
+                if not mem.store.is_in_whole:  # which undoes the entry of a call that fails
                     stopped = not isinstance(error, Exception)  # by Ctrl-C, which no error of the audit may hide
                     with suppress(StoreUnavailable) if stopped else _NOTHING:
                         stored = _grouped(dict.fromkeys(written))
@@ -120,17 +120,12 @@ def _note(
     try:
         life_of(mem.store).note_audit(entries)
     except Exception as error:
-        if _in_whole(mem):
+        if mem.store.is_in_whole:
             raise  # the one who began the transaction begins it again, or says why not
         raise StoreUnavailable(
             f"The audit of this {verb} could not be written, so its answer is withheld; a write may have been stored. "
             "Ask again when the store answers."
         ) from error
-
-
-def _in_whole(mem: Semmem) -> bool:
-    """Return whether the call is in a transaction with its kept answer, which undoes the entry of one that fails."""
-    return getattr(mem.store, "in_whole", None) is not None
 
 
 def _noted(name: str) -> str:

@@ -67,6 +67,11 @@ class Store(Protocol):
         ...
 
     @property
+    def is_in_whole(self) -> bool:
+        """Whether all that this thread does now is one transaction, which an error undoes; see ``once``."""
+        ...
+
+    @property
     def life(self) -> LifeStore | None:
         """The versions, links and changes of the memories, None where none are kept."""
         ...

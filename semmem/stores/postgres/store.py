@@ -439,6 +439,11 @@ class PostgresStore(Pooled):
 
         self.transaction(work)
 
+    @property
+    def is_in_whole(self) -> bool:
+        """Whether all that this thread does now is one transaction; see ``whole``."""
+        return self.in_whole is not None
+
     def scrub(self) -> None:
         """Rewrite the tables, one after the other, so that their files hold no forgotten bytes.
 

@@ -196,6 +196,11 @@ class SqliteStore(Filed):
         """Sweep what is due and merge the inverted index; see semmem.stores.sqlite.upkeep."""
         return upkeep.maintain(self, keep)
 
+    @property
+    def is_in_whole(self) -> bool:
+        """Whether all that this thread does now is one transaction; see ``whole``."""
+        return self.in_whole is not None
+
     def scrub(self) -> None:
         """Rewrite the file so that it holds no forgotten bytes; takes as long as copying it.
 
