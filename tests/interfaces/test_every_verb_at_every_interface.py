@@ -105,6 +105,8 @@ NO_OPTION_OF_A_COMMAND = {
     "changes": "are options by their names",
     "witness": "is --question and --text",
     "vector": "a question is typed; the vector of a text can be given",
+    "file": "is a place: a file, or a folder or a bucket with a series of them",
+    "noted": "is for a file that has yet to reach its place",
 }
 
 

@@ -428,7 +428,7 @@ def test_streams_that_wait_for_their_clients_keep_no_other_request_waiting(tmp_p
 
 def test_half_of_the_threads_store_what_streams_bring(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
     go, at_work = threading.Event(), 0
-    store = type(mem._here.ingest)._stored
+    store = type(mem._here.ingest)._written
 
     def held(self: Any, *arguments: Any, **more: Any) -> Any:
         nonlocal at_work
@@ -436,7 +436,7 @@ def test_half_of_the_threads_store_what_streams_bring(mem: Semmem, monkeypatch: 
         assert go.wait(60)
         return store(self, *arguments, **more)
 
-    monkeypatch.setattr(type(mem._here.ingest), "_stored", held)
+    monkeypatch.setattr(type(mem._here.ingest), "_written", held)
     answers: list[int] = []
 
     def send(url: str, n: int) -> None:
