@@ -133,8 +133,8 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "replace": (_TRUTH, "Let changed items replace memories of the source."),
     "scope_size": ({"type": "integer", "minimum": 0}, "The number of memories in the scope."),
     "who": (_TEXT, "Only with the key, or the token, of this name."),
-    "noted_after": (_TEXT, "Only noted from this time on (ISO 8601)."),
-    "noted_before": (_TEXT, "Only noted before this time (ISO 8601)."),
+    "noted_after": (_TIME, "Only noted from this time on (ISO 8601)."),
+    "noted_before": (_TIME, "Only noted before this time (ISO 8601)."),
     "since": (_TEXT, 'The cursor of the previous call; "now": no changes, only a cursor to start from.'),
     "sort_by": (
         {"type": "string", "enum": list(SORT_BY)},
