@@ -109,14 +109,15 @@ def _note(
     id = uuid7()
     named = sorted({_noted(name) for name in (*named, *ids)}) or [_WHOLE_STORE]
     agent = agent or mem.settings.agent
-    entries = [
-        AuditEntry(
-            id, None, name, holder(), interface, None if agent is None else _noted(agent), verb, outcome,
-            len(ids.get(name, ())) if len(named) > 1 and (ids or (outcome == DONE and count is not None)) else count,
-            tuple(ids.get(name, ())[:_MOST_IDS]),
-        )
-        for name in named
-    ]  # fmt: skip
+    agent = None if agent is None else _noted(agent)
+    apart = len(named) > 1 and bool(ids or (outcome == DONE and count is not None))
+
+    def entry(name: str) -> AuditEntry:
+        own = ids.get(name, ())
+        number = len(own) if apart else count
+        return AuditEntry(id, None, name, holder(), interface, agent, verb, outcome, number, tuple(own[:_MOST_IDS]))
+
+    entries = [entry(name) for name in named]
     try:
         life_of(mem.store).note_audit(entries)
     except Exception as error:

@@ -223,12 +223,12 @@ def timed_of(memory: Memory, payload: bytes) -> bool:
     return payload_of(memory, timed=False) != payload
 
 
-def uuid7() -> str:
+def uuid7(at: int | None = None) -> str:
     """Return a UUIDv7: 48 bits of milliseconds, 12 bits of their fraction, 62 random bits, so that ids sort by time.
 
-    Source: RFC 9562, section 6.2, method 3.
+    ``at`` is the time in nanoseconds since 1970, now by default. Source: RFC 9562, section 6.2, method 3.
     """
-    milliseconds, rest = divmod(time.time_ns(), 1_000_000)
+    milliseconds, rest = divmod(time.time_ns() if at is None else at, 1_000_000)
     random = int.from_bytes(os.urandom(8)) >> 2
     value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 7 << 76 | rest * 4096 // 1_000_000 << 64 | 2 << 62 | random
     return str(uuid.UUID(int=value))

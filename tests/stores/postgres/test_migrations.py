@@ -145,7 +145,13 @@ def test_every_table_is_led_by_its_namespace_and_no_number_goes_across_namespace
     }
     assert len(found) == 26
     others = [(name, c[0]) for name, c in rows(store_url, keys.format(which="NOT i.indisprimary")) if c[0] is not None]
-    across = {("answered", "at"), ("audit", "id"), ("memory", "tags"), ("memory", "metadata"), ("recall_log", "recall_id")}
+    across = {
+        ("answered", "at"),
+        ("audit", "id"),
+        ("memory", "tags"),
+        ("memory", "metadata"),
+        ("recall_log", "recall_id"),
+    }
     assert {pair for pair in others if pair[1] != "namespace"} == across
     assert rows(store_url, "SELECT count(*) FROM pg_sequences WHERE schemaname = 'semmem'") == [(0,)]
     foreign = "SELECT count(*) FROM pg_constraint WHERE connamespace = 'semmem'::regnamespace AND contype = 'f'"
