@@ -567,12 +567,14 @@ def test_a_copy_is_noted_in_its_source(store_url: str, other_url: str) -> None:
 
 
 def test_what_is_due_of_the_audit_is_found_without_reading_what_is_not(store_url: str) -> None:
+    filled = (
+        "INSERT INTO semmem.audit (namespace, id, interface, verb, outcome, ids) "
+        "SELECT 'n' || n % 7, 'i' || n, 'python', 'recall', 'done', '{}' FROM generate_series(1, 3000) AS n"
+    )
     with semmem.connect(store_url, embedder="none") as mem:
-        entries = [AuditEntry(str(UUID(int=n)), None, f"n{n % 7}", None, "python", None, "recall", "done")
-                   for n in range(3_000)]  # fmt: skip
-        life_of(mem.store).note_audit(entries)
+        execute(mem, filled)
         execute(mem, "ANALYZE semmem.audit")
-        plan = mem.store.run(  # type: ignore[attr-defined]
-            lambda c: c.execute("EXPLAIN " + statements("postgres")["sweep_audit_due"], {"audit_days": 1}).fetchall()
-        )
+        with mem.store.whole() as (connection, _):
+            due = statements("postgres")["sweep_audit_due"]
+            plan = connection.execute("EXPLAIN " + due, {"audit_days": 1}).fetchall()
         assert "audit_by_age" in str(plan)
