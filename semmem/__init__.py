@@ -21,6 +21,7 @@ _no_telemetry()  # before any library is imported that reads its variable then
 
 if TYPE_CHECKING:
     from semmem.client.asynchronous import AsyncSemmem, aconnect
+    from semmem.client.copying import copy
     from semmem.client.memory import Semmem
     from semmem.client.opening import connect
     from semmem.client.probe.stages import Probe, Probed
@@ -70,7 +71,6 @@ if TYPE_CHECKING:
     from semmem.rank_cap.report import Reach
     from semmem.read.context import Context
     from semmem.read.result import Recall
-    from semmem.transfer import copy
 
 __version__ = "0.1.0"
 
@@ -202,7 +202,7 @@ _ELSEWHERE = {
     "rank_cap.report": ("Reach",),
     "read.context": ("Context",),
     "read.result": ("Recall",),
-    "transfer": ("copy",),
+    "client.copying": ("copy",),
 }
 _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}
 

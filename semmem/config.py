@@ -182,6 +182,9 @@ class Settings:
         text,
         "For servers: the claim with the right of a token: semmem:read, semmem:write or semmem:admin.",
     )
+    shared_rate: bool = setting(
+        False, flag, "For servers: count the requests of a client at all servers of the store together, for --rate."
+    )
     read_url: str | None = setting(
         None, optional(text), "The URL of a standby of the store's own server, which then answers recalls."
     )

@@ -37,13 +37,20 @@ _OTHER_WAY = (
 )
 
 
-def copy(from_url: str, to_url: str, *, progress: Progress = None, **settings: Any) -> CopyReport:
+def copy(
+    from_url: str,
+    to_url: str,
+    *,
+    progress: Progress = None,
+    copied: Callable[[Store, Settings], object] = lambda *_: None,
+    **settings: Any,
+) -> CopyReport:
     """Copy the store at ``from_url`` into the one at ``to_url``, which must be empty, and check the copy.
 
     The copy is bit for bit the source as it was at the start: memories with times and versions, vectors, graph,
     corrections, settings of namespaces. The source may be in use. After an interruption the same call continues. Run
     again after the end, it adds the changes since, unless somebody has changed the copy. ``progress`` is called with
-    the number of rows done.
+    the number of rows done, ``copied`` with the source at the end.
 
     Raises InvalidInput for a target that cannot be used, StoreUnavailable if a server fails, StoreError if the copy
     differs from its source.
@@ -58,7 +65,9 @@ def copy(from_url: str, to_url: str, *, progress: Progress = None, **settings: A
     try:
         target = _open(to_url, chosen)
         try:
-            return copy_store(_postgres(source, "copy"), _postgres(target, "copy"), progress=progress)
+            report = copy_store(_postgres(source, "copy"), _postgres(target, "copy"), progress=progress)
+            copied(source, chosen)
+            return report
         finally:
             target.close()
     finally:

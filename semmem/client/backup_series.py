@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -170,26 +170,37 @@ def add(
     if isinstance(keep, bool) or not isinstance(keep, int) or not 1 <= keep <= MOST_KEPT:
         raise InvalidInput(f"keep must be a whole number from 1 to {MOST_KEPT:,}, not {keep!r}.")
     mark = blake2b(transfer.database_id(mem.store).encode(), digest_size=4).hexdigest()
-    name = f"semmem-{mark}-{(now or datetime.now(UTC)).astimezone(UTC):{_TIME}}.semmem"
+    name = _unused(mark, (now or datetime.now(UTC)).astimezone(UTC), place.names())
     with place.new(name) as file:
         report = mem.backup(file, progress=progress, noted=False)
     transfer.note_backup(mem.store)  # it is at the place now
     mine = sorted(one for one in place.names() if (found := _DATED.fullmatch(one)) and found["store"] == mark)
-    removed = tuple(one for one in mine[:-keep] if one != name)
+    upto = [one for one in mine if one <= name]  # one with a later date was made by a clock that went wrong
+    removed = tuple(upto[:-keep])
     for one in removed:
         place.remove(one)
     return Step(name, report, removed)
 
 
-def newest(place: Place, what: str) -> list[str]:
+def _unused(mark: str, at: datetime, names: list[str]) -> str:
+    """Return the name of a backup from that time, or from the first second after it that no other one has."""
+    while (name := f"semmem-{mark}-{at:{_TIME}}.semmem") in names:
+        at += timedelta(seconds=1)
+    return name
+
+
+def newest(place: Place, what: str, now: datetime | None = None) -> list[str]:
     """Return the newest backup of each store at ``place``, which the caller calls ``what``, oldest first.
 
+    One that is dated more than a day ahead counts only where the store has no other: a clock went wrong.
     Raises NotFound where there is none.
     """
     dated = sorted((found["at"], name, found["store"]) for name in place.names() if (found := _DATED.fullmatch(name)))
     if not dated:
         raise NotFound(f"There is no backup of a series at {what}; `semmem backup {what}` writes one.")
-    of_store = {store: (at, name) for at, name, store in dated}
+    last = f"{(now or datetime.now(UTC)) + timedelta(days=1):{_TIME}}"
+    in_turn = sorted(dated, key=lambda one: (one[0] <= last, one[0]))
+    of_store = {store: (at, name) for at, name, store in in_turn}
     return [name for _, name in sorted(of_store.values())]
 
 

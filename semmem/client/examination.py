@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, MissingExtra, SemmemError
-from semmem.model.reports import Finding, Node, Stats, counted
+from semmem.model.reports import Finding, Node, RowSecurity, Stats, counted
 from semmem.model.store import lacking
 
 if TYPE_CHECKING:
@@ -204,9 +204,10 @@ def store(mem: Semmem) -> list[Finding]:
         half_done = {} if vectors is None else vectors.unfinished_rebuilds()
         moves = () if mem.store.life is None else mem.store.life.moves()
         each = mem.store.nodes()
+        row_security = mem.store.row_security()
     except SemmemError as error:
         return [Finding("store", "bad", str(error))]
-    out = [Finding("store", "good", size(counts)), *_nodes(each), *settings]
+    out = [Finding("store", "good", size(counts)), *_nodes(each), *_row_security(row_security), *settings]
     for one in moves:
         detail = f"{one.namespace} is {one.state} (the other name is {one.other}): a rename or a copy is under way, or "
         out.append(Finding("namespaces", "optional", detail + "was interrupted", "semmem maintain"))
@@ -235,6 +236,20 @@ def _nodes(each: Sequence[Node] | None) -> list[Finding]:
         return [Finding("nodes", "optional", detail, "semmem distribute")]
     held = (f"{one.name} has {counted(one.shards, 'shard')}, {one.bytes / 2**20:,.1f} MiB" for one in each)
     return [Finding("nodes", "good", f"{counted(len(each), 'node')}: {'; '.join(held)}")]
+
+
+def _row_security(found: RowSecurity | None) -> list[Finding]:
+    """Say whether row-level security binds this program, where it is on."""
+    if found is None or not found.tables:
+        return []
+    if found.open:
+        detail = f"it is not on for {', '.join(found.open)}"
+        return [Finding("row-level security", "bad", detail, "semmem row-security on")]
+    on = f"on for {counted(len(found.tables), 'table')}"
+    if found.binds:
+        return [Finding("row-level security", "good", f"{on}; it binds the user {found.user} of this program")]
+    detail = f"{on}; it does not bind the user {found.user} of this program, who owns the tables or is a superuser"
+    return [Finding("row-level security", "optional", detail)]
 
 
 def _too_large(mem: Semmem) -> list[Finding]:

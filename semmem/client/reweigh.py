@@ -93,4 +93,5 @@ def paths(mem: Semmem, query: str, **arguments: Any) -> dict[str, Any]:
 
 
 paths.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments
+paths = observed(paths)
 reweigh.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments

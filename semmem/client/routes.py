@@ -26,6 +26,7 @@ from semmem.rank_cap import reach as reach_of
 from semmem.rank_cap.report import Reach
 from semmem.read.explanation import Explanation
 from semmem.read.steps import lists_by_regime
+from semmem.read.tracing import observed
 from semmem.write.access import unlogged
 
 __all__ = ["NOTED", "REFUSED", "ROUTES", "TOGETHER", "Form", "Route", "refusal"]
@@ -64,6 +65,7 @@ class Route:
         return (self.name,) if hasattr(Semmem, self.name) else ()
 
 
+@observed
 def explain(
     mem: Semmem,
     id: str,
@@ -149,6 +151,7 @@ def recall_reach(mem: Semmem, query: str, **arguments: Any) -> dict[str, Any]:
 
 
 recall_reach.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments
+recall_reach = observed(recall_reach)
 
 
 def search(

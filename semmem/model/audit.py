@@ -7,10 +7,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, overload
 
-__all__ = ["DONE", "Audit", "AuditEntry", "AuditFilters", "entry_of"]
+__all__ = ["DONE", "MOST_IDS", "Audit", "AuditEntry", "AuditFilters", "entry_of"]
 
 DONE = "done"
 """The outcome of a call that returned; that of any other is the name of its error."""
+
+
+MOST_IDS = 100
+"""Ids of memories that one entry names at most; it counts the others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ class SettingValues(TypedDict, total=False):
     oidc_resource: str | None
     oidc_namespaces_claim: str
     oidc_right_claim: str
+    shared_rate: bool
     read_url: str | None
     read_wait_s: float
     pool_size: int

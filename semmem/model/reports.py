@@ -261,6 +261,19 @@ class Distribution:
 
 
 @dataclass(frozen=True, slots=True)
+class RowSecurity:
+    """Row-level security of a store: it is on for ``tables``, and not for ``open``, of those that have a namespace.
+
+    ``binds`` says whether it binds ``user``, the database user of this program; the owner of the tables is free.
+    """
+
+    tables: tuple[str, ...]
+    open: tuple[str, ...]
+    user: str
+    binds: bool
+
+
+@dataclass(frozen=True, slots=True)
 class BackupReport:
     """The content of a backup: rows by table, and for backups of this schema counts and hashes of each namespace.
 

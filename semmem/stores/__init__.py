@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from semmem.files import data_folder, expanded
 from semmem.model.errors import InvalidInput, LocalOnly, SchemaTooOld
-from semmem.model.reports import Distribution, MigrationReport
+from semmem.model.reports import Distribution, MigrationReport, RowSecurity
 from semmem.stores.sql_files import check_step, migrations, unmigrated
 
 if TYPE_CHECKING:  # importing these takes long, and a hook that asks a server opens no store
@@ -28,6 +28,7 @@ __all__ = [
     "migrate_store",
     "open_store",
     "parse_url",
+    "secure_rows",
 ]
 
 
@@ -155,14 +156,47 @@ def distribute_store(
             "`semmem import jsonl FILE` into a PostgreSQL store with Citus."
         )
     from semmem.stores.postgres import nodes
-    from semmem.stores.postgres.migrate import asked, present
+    from semmem.stores.postgres.migrate import asked
 
     conninfo = _conninfo(target, idle_stop_s, start_timeout_s)
+    _must_be_newest(conninfo, start_timeout_s, "can be distributed")
+    return asked(conninfo, partial(nodes.distribute, dry_run=dry_run, progress=progress), start_timeout_s)
+
+
+def secure_rows(
+    url: str | None,
+    *,
+    home: Path | None = None,
+    idle_stop_s: float = 3600.0,
+    start_timeout_s: float = 120.0,
+    on: bool | None = None,
+) -> RowSecurity:
+    """Switch row-level security of the store at ``url`` on or off, or only report it; see stores.postgres.row_security.
+
+    Raises InvalidInput for a file, and SchemaTooOld for a store that is not made or not up to date.
+    """
+    target = parse_url(url, home=home)
+    if target.kind == "sqlite":
+        raise InvalidInput(
+            "A SQLite file has no users, so it has no row-level security; it belongs to those who may read the file."
+        )
+    from semmem.stores.postgres import row_security
+    from semmem.stores.postgres.migrate import asked
+
+    conninfo = _conninfo(target, idle_stop_s, start_timeout_s)
+    _must_be_newest(conninfo, start_timeout_s, "has row-level security")
+    work = row_security.state if on is None else partial(row_security.switch, on=on)
+    return asked(conninfo, work, start_timeout_s)
+
+
+def _must_be_newest(conninfo: str | Callable[[], str], start_timeout_s: float, what: str) -> None:
+    """Raise SchemaTooOld unless the store has the schema that ``what`` is said of."""
+    from semmem.stores.postgres.migrate import present
+
     schema, newest = present(conninfo, start_timeout_s=start_timeout_s), migrations("postgres")[-1][0]
     if schema != newest:
         has = f"has schema {schema}" if schema else "has no tables of semmem"
-        raise SchemaTooOld(f"This store {has}, and schema {newest} can be distributed; run `semmem migrate` first.")
-    return asked(conninfo, partial(nodes.distribute, dry_run=dry_run, progress=progress), start_timeout_s)
+        raise SchemaTooOld(f"This store {has}, and schema {newest} {what}; run `semmem migrate` first.")
 
 
 def _conninfo(target: Target, idle_stop_s: float, start_timeout_s: float) -> str | Callable[[], str]:

@@ -11,6 +11,7 @@ import binascii
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -348,7 +349,7 @@ def in_advance(batches: Iterable[B], work: Callable[[B], T]) -> Generator[T, Non
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="semmem-prepare") as pool:
         waiting: Future[T] | None = None
         for batch in batches:
-            coming = pool.submit(work, batch)
+            coming = pool.submit(copy_context().run, work, batch)
             if waiting is not None:
                 yield waiting.result()
             waiting = coming

@@ -19,12 +19,23 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.interfaces.http.keys import Keys
+from semmem.interfaces.http.refusals import Refusals
 from semmem.model.audit import AuditEntry
-from semmem.model.errors import BadItem, InvalidInput, NotFound, StoreUnavailable
+from semmem.model.errors import (
+    AccessDenied,
+    BadItem,
+    InvalidInput,
+    KeyRequired,
+    NotFound,
+    SemmemError,
+    StoreUnavailable,
+)
+from semmem.model.process import asker as asking
 from semmem.model.process.asker import asked_through
 from semmem.model.store import life_of
 from semmem.model.store.upkeep import Keep
 from semmem.read import tracing
+from semmem.stores.sql_files import statements
 from tests.interfaces.cli.program import in_process
 from tests.serving import running
 
@@ -438,3 +449,132 @@ def test_asyncio_has_the_verb_too(url: str) -> None:
             return [entry.verb for entry in await mem.audit()]
 
     assert asyncio.run(work()) == ["remember"]
+
+
+def test_a_call_that_names_many_namespaces_writes_a_hundred_rows_and_those_with_memories(mem: Semmem) -> None:
+    mem.remember("A heron.", id="heron", namespace="z")
+    names = [f"n{n:04}" for n in range(130)]
+    assert [hit.id for hit in mem.recall("heron", namespace=[*names, "z"])] == ["heron"]
+    with pytest.raises(InvalidInput):
+        mem.recall("heron", namespace=names, limit=0)
+    entries = [entry for entry in mem.audit() if entry.verb == "recall"]
+    done, refused = ([short(e)[1:4] for e in entries if e.outcome == kind] for kind in ("done", "InvalidInput"))
+    assert done == [("", "done", 0), *((name, "done", 0) for name in names[:100]), ("z", "done", 1)]
+    assert refused == [("", "InvalidInput", None), *((name, "InvalidInput", None) for name in names[:100])]
+
+
+def test_a_long_list_keeps_a_hundred_ids_of_each_namespace_and_counts_the_others(mem: Semmem) -> None:
+    kept: list[int] = []
+
+    def look(report: Any) -> None:
+        written = asking._written.get()
+        assert written is not None
+        kept.append(sum(map(len, written.ids.values())))
+
+    items = ({"text": f"Heron {n}.", "id": f"h{n}", "namespace": f"n{n % 2}"} for n in range(240))
+    mem.remember_many(items, batch_size=60, progress=look)
+    assert kept[-1] == 200
+    assert [(*entry[:4], len(entry[4])) for entry in told(mem)] == [
+        ("remember_many", "default", "done", 0, 0),
+        ("remember_many", "n0", "done", 120, 100),
+        ("remember_many", "n1", "done", 120, 100),
+    ]
+
+
+def test_over_http_each_way_to_look_at_a_recall_is_noted_by_its_own_name(mem: Semmem) -> None:
+    mem.remember("A heron.", id="heron")
+    body: dict[str, Any] = {"query": "heron", "limit": 1}
+    with running(mem) as server, httpx.Client(base_url=server.url, timeout=60, trust_env=False) as http:
+        assert http.post("/v1/memories/heron/explain", json=body).status_code == 200
+        assert http.get("/v1/memories/heron/explain", params=body).status_code == 200
+        assert http.post("/v1/recall/paths", json=body).status_code == 200
+        assert http.post("/v1/recall/reach", json=body).status_code == 200
+        assert http.post("/v1/recall", json=body).status_code == 200
+    assert told(mem)[1:] == [
+        ("explain", "default", "done", None, ("heron",)),
+        ("explain", "default", "done", None, ("heron",)),
+        ("paths", "default", "done", None, ()),
+        ("recall_reach", "default", "done", None, ()),
+        ("recall", "default", "done", 1, ("heron",)),
+    ]
+
+
+def test_requests_without_a_key_are_counted_by_an_entry_a_minute(mem: Semmem, tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    keys.add("laptop")
+    with running(mem, keys=keys) as server, httpx.Client(base_url=server.url, timeout=60, trust_env=False) as http:
+        for _ in range(4):
+            assert http.get("/v1/stats").status_code == 401
+        assert [(e.who, e.interface, *short(e)) for e in mem.audit() if e.verb == "request"] == [
+            (None, "http", "request", "", "KeyRequired", 1, ())
+        ]
+    assert [e.count for e in mem.audit() if e.verb == "request"] == [1, 3]  # the others when the server has stopped
+
+
+def test_refused_requests_are_counted_on_while_the_store_does_not_answer() -> None:
+    now, lost = [0.0], [True]
+    with semmem.connect("sqlite::memory:", embedder="none", audit=True) as mem:
+
+        def opened() -> Semmem:
+            if lost[0]:
+                raise StoreUnavailable("gone")
+            return mem
+
+        refusals = Refusals(opened, "mcp", clock=lambda: now[0])
+
+        def refuse(error: SemmemError) -> list[tuple[Any, ...]]:
+            asyncio.run(refusals.note(error))
+            return [(e.interface, e.outcome, e.count) for e in mem.audit() if e.verb == "request"]
+
+        assert refuse(KeyRequired("no")) == []
+        lost[0] = False
+        assert refuse(KeyRequired("no")) == []
+        now[0] = 60.0
+        assert refuse(AccessDenied("no")) == [("mcp", "AccessDenied", 1), ("mcp", "KeyRequired", 2)]
+
+
+def test_work_on_keys_is_noted(
+    url: str, mem: Semmem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEMMEM_URL", url)
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
+    monkeypatch.setenv("SEMMEM_AUDIT", "true")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    call = in_process(capfd)
+    commands = ("add laptop -n a -n b", "rotate laptop", "revoke laptop", "add boss --admin", "list")
+    assert [call("keys", *command.split())[0] for command in commands] == [0, 0, 0, 0, 0]
+    assert call("serve", "key", "add", "phone")[0] == 0
+    assert call("keys", "import")[0] == 0
+    assert [(e.interface, *short(e)) for e in mem.audit() if e.verb.startswith("keys")] == [
+        ("cli", "keys add", "a", "done", 1, ("laptop",)), ("cli", "keys add", "b", "done", 1, ("laptop",)),
+        ("cli", "keys rotate", "a", "done", 1, ("laptop",)), ("cli", "keys rotate", "b", "done", 1, ("laptop",)),
+        ("cli", "keys revoke", "a", "done", 1, ("laptop",)), ("cli", "keys revoke", "b", "done", 1, ("laptop",)),
+        ("cli", "keys add", "", "done", 1, ("boss",)),
+        ("cli", "keys import", "", "done", 1, ("phone",)),
+    ]  # fmt: skip
+
+
+def test_a_copy_is_noted_in_its_source(store_url: str, other_url: str) -> None:
+    with semmem.connect(store_url, embedder="none") as mem:
+        mem.remember("A heron.", id="heron")
+        semmem.copy(store_url, other_url)
+        assert told(mem) == []
+        semmem.copy(store_url, other_url, audit=True)
+        assert told(mem) == [("copy", "", "done", None, ())]
+    with semmem.connect(other_url, embedder="none") as mem:
+        assert told(mem) == []
+
+
+def test_what_is_due_of_the_audit_is_found_without_reading_what_is_not(store_url: str) -> None:
+    filled = (
+        "INSERT INTO semmem.audit (namespace, id, interface, verb, outcome, ids) "
+        "SELECT 'n' || n % 7, 'i' || n, 'python', 'recall', 'done', '{}' FROM generate_series(1, 3000) AS n"
+    )
+    with semmem.connect(store_url, embedder="none") as mem:
+        execute(mem, filled)
+        execute(mem, "ANALYZE semmem.audit")
+        with mem.store.whole() as (connection, _):
+            due = statements("postgres")["sweep_audit_due"]
+            plan = connection.execute("EXPLAIN " + due, {"audit_days": 1}).fetchall()
+        assert "audit_by_age" in str(plan)

@@ -65,17 +65,18 @@ def write(where: Semmem | str, statements: str) -> None:
             sql(where, statement)
 
 
+STAYING = {"migration", "audit", "rate_bucket"}
+"""The tables that no copy takes along: the record of migrations, the audit, and what clients may still send."""
+
+
 def tables(where: Semmem | str) -> set[str]:
-    """Return the tables of the schema, but for the record of migrations and the audit, which stay where they are."""
-    return {name for (name,) in sql(where, "SELECT tablename FROM pg_tables WHERE schemaname = 'semmem'")} - {
-        "migration",
-        "audit",
-    }
+    """Return the tables of the schema, but for those that stay where they are."""
+    return {name for (name,) in sql(where, "SELECT tablename FROM pg_tables WHERE schemaname = 'semmem'")} - STAYING
 
 
 def rows(where: Semmem | str) -> dict[str, list[str]]:
     """Return every row of every table as PostgreSQL writes it, but for copies, restores and backups of the store."""
-    columns = {name: columns for name, columns in sql(where, COLUMNS) if name not in ("migration", "audit")}
+    columns = {name: columns for name, columns in sql(where, COLUMNS) if name not in STAYING}
     found = {
         name: sorted(row for (row,) in sql(where, f"SELECT t::text FROM (SELECT {which} FROM {name}) AS t"))
         for name, which in columns.items()

@@ -54,6 +54,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "rebuild": ("The store", "cli.commands.whole_store:rebuild", "url"),
     "migrate": ("The store", "cli.commands.whole_store:migrate", "url"),
     "distribute": ("The store", "cli.commands.whole_store:distribute", "url"),
+    "row-security": ("The store", "cli.commands.whole_store:row_security", "url"),
     "copy": ("The store", "cli.commands.whole_store:copy"),
     "backup": ("The store", "cli.commands.whole_store:backup", "url"),
     "restore": ("The store", "cli.commands.whole_store:restore", "url"),

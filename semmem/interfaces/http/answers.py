@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -86,17 +87,25 @@ def explained(why: Explanation) -> dict[str, Any]:
 class Lines(Response):
     """Rows of a generator as JSON, one a line, made in a worker while they are sent.
 
-    The generator is closed in a worker whatever happens: when the client goes away, or takes too long to read. What
-    goes wrong after the first row is the last line, ``{"problem": …}``.
+    ``asked`` makes each piece of them as the request's key. The generator is closed in a worker whatever happens: when
+    the client goes away, or takes too long to read. What goes wrong after the first row is the last line,
+    ``{"problem": …}``.
     """
 
     media_type = LINES
     _BYTES = 1 << 16
 
-    def __init__(self, rows: Iterator[Mapping[str, Any]], workers: Workers, seconds: float) -> None:
+    def __init__(
+        self,
+        rows: Iterator[Mapping[str, Any]],
+        asked: Callable[[Callable[[], Any]], Any],
+        workers: Workers,
+        seconds: float,
+    ) -> None:
         super().__init__(media_type=LINES)
         del self.headers["content-length"]
         self._rows = rows
+        self._asked = asked
         self._workers = workers
         self._seconds = seconds
 
@@ -107,12 +116,12 @@ class Lines(Response):
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             more = True
             while more and not reader.done():
-                piece, more = await self._workers.run(self._piece)
+                piece, more = await self._workers.run(partial(self._asked, self._piece))
                 async with asyncio.timeout(self._seconds):
                     await send({"type": "http.response.body", "body": piece, "more_body": more})
         finally:
             reader.cancel()
-            await asyncio.shield(self._workers.run(self._close))
+            await asyncio.shield(self._workers.run(partial(self._asked, self._close)))
 
     def _piece(self) -> tuple[bytes, bool]:
         """Return the next lines, and whether there are more."""

@@ -28,10 +28,11 @@ from semmem.interfaces.http.arguments import arguments_of, read_arguments, right
 from semmem.interfaces.http.documents import docs_page
 from semmem.interfaces.http.explorer import add_pages
 from semmem.interfaces.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send
-from semmem.interfaces.http.keys import Key, KeySet, authorise, principal
+from semmem.interfaces.http.keys import Key, KeySet, asked_with, authorise, principal
 from semmem.interfaces.http.limits import Limits, Rates, Workers
 from semmem.interfaces.http.metrics import Metrics, traced
 from semmem.interfaces.http.problems import MEDIA_TYPE, as_bytes, headers_of, problem, status_of
+from semmem.interfaces.http.refusals import Refusals
 from semmem.interfaces.http.runs import Runs, add_runs
 from semmem.interfaces.http.schemas import PROBLEMS, components, described
 from semmem.interfaces.http.sent_once import AtWork, Once, answered_once, id_for, sent_once
@@ -46,7 +47,6 @@ from semmem.model.errors import (
     SemmemError,
     StoreClosed,
 )
-from semmem.model.process.asker import asked_through
 from semmem.model.serialization import plain
 from semmem.model.types import IngestReport
 from semmem.write.items import MadeId
@@ -81,6 +81,7 @@ class Service:
         grace_s: float = 10.0,
         sessions: Sessions | None = None,
         runs: Runs | None = None,
+        rates: Rates | None = None,
     ) -> None:
         self.mem = mem
         self.runs = runs
@@ -93,9 +94,10 @@ class Service:
         self.limits = limits or Limits()
         self.stopping = stopping
         self.workers = Workers(self.limits)
-        self.rates = Rates(self.limits.rate, self.limits.burst)
+        self.rates = rates or Rates(self.limits.rate, self.limits.burst)
         self.at_work = AtWork()
         self.metrics = Metrics(mem)
+        self.refusals = Refusals(lambda: self.mem, "http")
 
     def stop(self) -> None:
         """Begin to stop: streams of items end, each with a last line that says how far it came."""
@@ -106,6 +108,7 @@ class Service:
         """Wait for the verbs at work, for what is left of the grace; those that have not ended go on by themselves."""
         begun = time.monotonic() if self.stopped_at is None else self.stopped_at
         self.workers.close(max(0.0, begun + self.grace_s - time.monotonic()))
+        self.refusals.write()
 
     async def answer(self, routes: tuple[Route, ...], request: Request) -> Response:
         """Answer one request to a path, whatever becomes of it."""
@@ -113,7 +116,7 @@ class Service:
         lines = request.headers.get("content-type", "").partition(";")[0].strip().lower() == LINES
         route = next((route for route in routes if (route.form == "lines") == lines), routes[0])
         try:
-            self._admit(request)
+            await self._admit(request)
             response = await self._answered(route, request)
         except Exception as error:  # noqa: BLE001  # each is told as a problem
             response = problem_response(error)
@@ -121,13 +124,13 @@ class Service:
         self.metrics.answered(route.name, response.status_code, time.perf_counter() - started)
         return response
 
-    def _admit(self, request: Request) -> None:
+    async def _admit(self, request: Request) -> None:
         """Count the request. Raises LimitExceeded for one too many, StoreClosed where the server is stopping."""
         if self.stopping():
             raise StoreClosed("This server is stopping; send the request again after it restarts.")
         key: Key | None = request.scope[KEY]
         client = key.id if key is not None else request.client.host if request.client else "?"
-        self.rates.admit(client)
+        await self.rates.admit(client)
 
     async def _answered(self, route: Route, request: Request) -> Response:
         key: Key | None = request.scope[KEY]
@@ -136,10 +139,9 @@ class Service:
             return await self._stream(route, request, arguments, key)
         await self._authorise(request, route, arguments, key)
         if route.lines:
-            rows = await self.workers.run(
-                partial(self._asked, request, key, partial(_call, route, self.mem, arguments))
-            )
-            return Lines(rows, self.workers, self.limits.seconds)
+            asked = partial(self._asked, request, key)
+            rows = await self.workers.run(partial(asked, partial(_call, route, self.mem, arguments)))
+            return Lines(rows, asked, self.workers, self.limits.seconds)
         _check(route, arguments, self)
         before = _expected(route, request, arguments)
         call = partial(self._called, route, request, arguments, key, before)
@@ -168,8 +170,7 @@ class Service:
 
     def _asked(self, request: Request, key: Key | None, work: Callable[[], Any]) -> Any:
         """Do work that the log and the audit name the key of."""
-        name, holder = (None, None) if key is None else (key.name, key.holder)
-        with asked_through("page" if _is_page(request) else "http", name, holder):
+        with asked_with(key, "page" if _is_page(request) else "http"):
             return work()
 
     async def _called(
@@ -391,6 +392,7 @@ def application(service: Service, guard: Guard, *, wants_key: bool = False, toke
         wants_key=wants_key,
         sessions=service.sessions,
         tokens=tokens,
+        refusals=service.refusals,
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from semmem.interfaces.http.keys import Key, Keys, KeySet, Right, StoredKeys
 
 __all__ = ["end_at_once", "flush", "in_store", "serving"]
+
+Noted: TypeAlias = "Callable[[str, Sequence[Key]], object]"
+"""What notes in the audit that a command, by name, has changed some keys."""
 
 serving = typer.Typer(add_completion=False)
 """The group of commands under ``semmem serve``."""
@@ -79,7 +82,10 @@ def serve(
     if not host:
         raise InvalidInput("The host is empty; leave it out for 127.0.0.1.")
     check_port(port)
-    limits = Limits.chosen(max_body=max_body, rate=rate, timeout=timeout, threads=threads)
+    if tokens is not None and (sentence := tokens.ask()):
+        cli.say(f"Warning: {sentence}")
+    shared = cli.settings().shared_rate
+    limits = Limits.chosen(max_body=max_body, rate=rate, timeout=timeout, threads=threads, shared=shared)
     guard = Guard.of(allow_host or (), allow_origin or ())
     settings: dict[str, Any] = {"recipe": cli.recipe} if cli.recipe else {}
     with cli.connect(create=True, **settings) as mem:
@@ -125,14 +131,14 @@ def add_stored(
     Every server over the store accepts it within a second. A client sends it as the header `Authorization: Bearer KEY`;
     the command line takes it from SEMMEM_KEY, semmem.connect also as key=….
     """
-    with _stored(cli, create=True) as keys:
-        _add(cli, keys, name, namespaces, write, admin, expires_in)
+    with _stored(cli, create=True) as (keys, noted):
+        _add(cli, keys, name, namespaces, write, admin, expires_in, noted)
 
 
 @command(in_store, "list", "url")
 def list_stored(cli: CommandLine) -> None:
     """List the keys of the store: name, right, namespaces, expiry. The keys themselves cannot be shown again."""
-    with _stored(cli) as keys:
+    with _stored(cli) as (keys, _):
         _list(cli, keys)
 
 
@@ -145,8 +151,9 @@ def revoke(
     A server that cannot reach the store uses the keys that it has read for 10 seconds at most. A server with a file of
     keys still accepts a key that the file holds too; give the file as --keys to be warned.
     """
-    with _stored(cli) as stored:
+    with _stored(cli) as (stored, noted):
         key = stored.remove(name)
+        noted("keys revoke", [key])
     warning = _in_file(keys, key)
 
     def show() -> None:
@@ -173,8 +180,9 @@ def rotate(
     unless --expires-in is given, even if the old one would have.
     """
     last = timedelta() if overlap == "0" else _time(overlap) or timedelta()
-    with _stored(cli) as stored:
+    with _stored(cli) as (stored, noted):
         old, key, text = stored.rotate(name, overlap=last, lasting=_time(expires_in))
+        noted("keys rotate", [key])
     warning = _in_file(keys, old)
     row = {**_row(key), "key": text, "old_expires_at": old.expires_at, "warning": warning}
 
@@ -196,8 +204,10 @@ def import_(cli: CommandLine, keys: KeyFile = None) -> None:
     The file stays, and servers that read it still accept its keys; delete it when no server needs it.
     """
     file = _keys(keys)
-    with _stored(cli, create=True) as stored:
-        count = stored.take(file.list())
+    taken = file.list()
+    with _stored(cli, create=True) as (stored, noted):
+        count = stored.take(taken)
+        noted("keys import", taken)
     cli.give(
         {"imported": count, "file": str(file.file)},
         lambda: cli.say(
@@ -277,8 +287,12 @@ def _in_file(file: Path | None, key: Key) -> str | None:
 
 
 @contextmanager
-def _stored(cli: CommandLine, *, create: bool = False) -> Iterator[StoredKeys]:
-    """Open the store and yield the keys in it. Raises LocalOnly for a store behind a server, InvalidInput."""
+def _stored(cli: CommandLine, *, create: bool = False) -> Iterator[tuple[StoredKeys, Noted]]:
+    """Open the store; yield the keys in it, and what notes in the audit the work on some of them.
+
+    Raises LocalOnly for a store behind a server, InvalidInput.
+    """
+    from semmem.client.audit import note_done
     from semmem.interfaces.http.keys import StoredKeys
 
     with cli.connect(create=create) as mem:
@@ -288,7 +302,12 @@ def _stored(cli: CommandLine, *, create: bool = False) -> Iterator[StoredKeys]:
             raise InvalidInput(
                 f"A {mem.store.kind} store holds no keys; use a file of keys: `semmem serve key add NAME`."
             )
-        yield StoredKeys(kept)
+
+        def noted(verb: str, keys: Sequence[Key]) -> None:
+            for key in keys:
+                note_done(mem.store, mem.settings, verb, namespaces=key.namespaces, ids=[key.name])
+
+        yield StoredKeys(kept), noted
 
 
 def _add(
@@ -299,10 +318,12 @@ def _add(
     write: bool,
     admin: bool,
     expires_in: str | None,
+    noted: Noted = lambda *_: None,
 ) -> None:
     right: Right = "admin" if admin else "write" if write else "read"
     where = namespaces or ([cli.namespace] if cli.named else None)
     key, text = keys.add(name, right=right, namespaces=where, lasting=_time(expires_in))
+    noted("keys add", [key])
     cli.give({**_row(key), "key": text}, lambda: _show_key(cli, key, text))
 
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from semmem.interfaces.http.addresses import is_loopback
 from semmem.interfaces.http.keys import Key, KeySet, found
 from semmem.interfaces.http.problems import as_bytes, send_problem
+from semmem.interfaces.http.refusals import Refusals
 from semmem.interfaces.http.sessions import Sessions
 from semmem.interfaces.http.tokens import Tokens, token_in
 from semmem.model.errors import AccessDenied, InvalidInput, KeyRequired, SemmemError
@@ -112,7 +113,7 @@ class Guarded:
     as an image. ``wants_key``: a key is wanted where there is none, too, so that a server which once had keys is not
     open to all when the last one is removed. ``sessions`` are those of browsers, whose cookie stands for a key in
     requests of the server's own pages alone. ``tokens`` of an identity server are accepted beside keys; with them,
-    every request needs one of the two.
+    every request needs one of the two. ``refusals`` count the requests whose key or token is not accepted.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class Guarded:
         wants_key: bool = False,
         sessions: Sessions | None = None,
         tokens: Tokens | None = None,
+        refusals: Refusals | None = None,
     ) -> None:
         self.app = app
         self.guard = guard
@@ -134,6 +136,7 @@ class Guarded:
         self.wants_key = wants_key or tokens is not None
         self._sessions = sessions
         self._tokens = tokens
+        self._refusals = refusals
         self._answer: App = self._guarded
         if guard.origins:
             from starlette.middleware.cors import CORSMiddleware  # a server alone needs it
@@ -171,7 +174,7 @@ class Guarded:
                     raise AccessDenied("A page of another site may not read from this server; open its own page at /.")
                 known = await self.keys.fresh()
                 self.wants_key = self.wants_key or bool(known)
-                scope[KEY] = self._in_session(headers, known) or await self._shown(headers.get("authorization"), known)
+                scope[KEY] = self._in_session(headers, known) or await self._accepted(headers, known)
         except SemmemError as error:
             await send_problem(send, self._with_challenge(error, headers))
             return
@@ -187,6 +190,15 @@ class Guarded:
         if not _is_own(headers):
             return None
         return self._sessions.find(headers.get("cookie"), known)
+
+    async def _accepted(self, headers: Mapping[str, str], known: Mapping[str, Key]) -> Key | None:
+        """Return what ``_shown`` does; what it refuses is counted."""
+        try:
+            return await self._shown(headers.get("authorization"), known)
+        except SemmemError as error:
+            if self._refusals is not None:
+                await self._refusals.note(error)
+            raise
 
     async def _shown(self, authorization: str | None, known: Mapping[str, Key]) -> Key | None:
         """Return the key, or that of the token, in the header Authorization. Raises KeyRequired, AccessDenied."""

@@ -50,6 +50,15 @@ class IdentityServer:
         self._asked_at: float | None = None
         self._reading: asyncio.Future[Any] | None = None
 
+    def read(self) -> str | None:
+        """Read the keys at the start of a server; return why they cannot be read, None where they are."""
+        try:
+            self._keys = _signing_keys(_json_at(self._jwks_url()))
+        except EndpointFailed as error:
+            return error.reason
+        self._asked_at = self._clock()
+        return None
+
     async def key(self, name: str | None) -> PyJWK | None:
         """Return the key of that name (``kid``), or the only one for a token without a name; None where there is none.
 
@@ -81,10 +90,8 @@ class IdentityServer:
 
     def _read(self) -> None:
         """Read the keys; those that were known go on where they cannot be read."""
-        try:
-            self._keys = _signing_keys(_json_at(self._jwks_url()))
-        except EndpointFailed as error:
-            _log.warning("The keys of the identity server %s were not read: %s.", self.issuer, error.reason)
+        if why := self.read():
+            _log.warning("The keys of the identity server %s were not read: %s.", self.issuer, why)
 
     def _jwks_url(self) -> str:
         """Return where the keys are, as the server says at the address of OIDC, else at that of OAuth (RFC 8414)."""

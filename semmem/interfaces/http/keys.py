@@ -20,7 +20,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from semmem.files import new_file, private_folder, settings_folder
 from semmem.model.errors import AccessDenied, InvalidInput, KeyRequired, LocalOnly, NotFound, StoreUnavailable
+from semmem.model.process.asker import asked_through
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -43,6 +44,7 @@ __all__ = [
     "ServerKeys",
     "StoredKeys",
     "TokenKey",
+    "asked_with",
     "authorise",
     "found",
     "going",
@@ -136,6 +138,16 @@ def authorise(key: Key | None, right: Right, namespaces: Sequence[str] | None) -
     if namespaces is None:
         raise AccessDenied(f"The {key.title} works only in these namespaces: {mine}; this call is for the whole store.")
     raise AccessDenied(f"The {key.title} works only in these namespaces: {mine}; give one of them as namespace.")
+
+
+def asked_with(key: Key | None, interface: str, agent: str | None = None) -> AbstractContextManager[None]:
+    """Take the calls of a block as made with ``key``: the log names the agent, or else the key, and the audit both.
+
+    Row-level security lets them touch the namespaces of the key alone.
+    """
+    if key is None:
+        return asked_through(interface, agent)
+    return asked_through(interface, agent or key.name, key.holder, key.namespaces)
 
 
 def principal(key: Key | None) -> str:

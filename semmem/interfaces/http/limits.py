@@ -30,7 +30,8 @@ class Limits:
     ``burst`` may come at once; ``seconds`` that one answer may take, and in which a body, or one line of a stream, must
     have come; ``stream_seconds`` that a stream may let the server wait in all; ``head_seconds`` in which the first line
     and the headers of a request must have come; ``threads`` verbs at work at once, and ``waiting`` more that wait for
-    one; ``streams`` of items open at once, of which half as many as there are threads are at work.
+    one; ``streams`` of items open at once, of which half as many as there are threads are at work. Servers with
+    ``shared`` count requests together.
     """
 
     body_bytes: int = 16 * 2**20
@@ -43,17 +44,18 @@ class Limits:
     threads: int = 8
     waiting: int = 256
     streams: int = 256
+    shared: bool = False
 
     def __post_init__(self) -> None:
         for name, values in _RANGES.items():
             values.check(_OPTIONS.get(name, f"The limit {name}"), getattr(self, name))
 
     @classmethod
-    def chosen(cls, *, max_body: int, rate: float, timeout: float, threads: int) -> Limits:
+    def chosen(cls, *, max_body: int, rate: float, timeout: float, threads: int, shared: bool = False) -> Limits:
         """Return the limits of the options of a command. Raises InvalidInput, which names the option and its range."""
         _RANGES["rate"].check("--rate", rate)
         burst = max(1, round(2 * rate))
-        return cls(body_bytes=max_body, rate=rate, burst=burst, seconds=timeout, threads=threads)
+        return cls(body_bytes=max_body, rate=rate, burst=burst, seconds=timeout, threads=threads, shared=shared)
 
 
 _RANGES = {
@@ -134,12 +136,16 @@ class Rates:
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def admit(self, client: str) -> None:
+    async def admit(self, client: str) -> None:
         """Count one request of ``client``. Raises LimitExceeded for one too many, with ``retry_after`` in seconds."""
-        if wait := self.take(client):
+        if wait := await self.wait(client):
             error = LimitExceeded(f"More than {self._rate:g} requests a second; wait {wait:.2f} seconds.")
             error.retry_after = wait
             raise error
+
+    async def wait(self, client: str) -> float:
+        """Count one request of ``client``; return as ``take`` does."""
+        return self.take(client)
 
     def take(self, client: str) -> float:
         """Count one request of ``client``; return 0, or the seconds to wait where it has sent too many."""

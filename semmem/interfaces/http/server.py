@@ -17,6 +17,7 @@ from semmem.interfaces.http.keys import Key, Keys, KeySet, ServerKeys
 from semmem.interfaces.http.limits import Limits
 from semmem.interfaces.http.problems import MEDIA_TYPE, as_bytes, problem
 from semmem.interfaces.http.sessions import Sessions
+from semmem.interfaces.http.shared_rates import rates_of
 from semmem.model.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Server:
 
         keys = ServerKeys(Keys() if keys is None else keys, lambda: mem)
         check_address(host, keys, tokens)
+        limits = limits or Limits()
+        rates = rates_of(limits, lambda: mem)
         self._socket = bound(host, port)
         self.url = url_of(self._socket)
         self.sessions = Sessions(self._socket.getsockname()[1], owner=owner)
@@ -80,6 +83,7 @@ class Server:
             grace_s=grace_s,
             sessions=self.sessions,
             runs=runs,
+            rates=rates,
         )
         app = application(service, guard or Guard(), wants_key=owner is not None or bool(keys), tokens=tokens)
         self._uvicorn = uvicorn_of(

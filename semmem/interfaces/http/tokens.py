@@ -90,6 +90,13 @@ class Tokens:
         """The identity server."""
         return self._server.issuer
 
+    def ask(self) -> str | None:
+        """Ask the identity server for its keys; return a sentence where it does not tell them."""
+        why = self._server.read()
+        if why is None:
+            return None
+        return f"The identity server {self.issuer} does not tell its keys ({why}); until it does, no token is accepted."
+
     def metadata(self, path: str) -> dict[str, object] | None:
         """Return the document about this server (RFC 9728) for the paths where it stands, None for any other."""
         if path not in (_WELL_KNOWN, self._place):

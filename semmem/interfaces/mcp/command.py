@@ -110,7 +110,7 @@ def mcp(
     from semmem.interfaces.coding_agents.listening import hooks_answered
     from semmem.interfaces.http.limits import Limits
 
-    limits = Limits.chosen(max_body=max_body, rate=rate, timeout=timeout, threads=threads)
+    limits = Limits.chosen(max_body=max_body, rate=rate, timeout=timeout, threads=threads, shared=settings.shared_rate)
     with hooks_answered(cli.url, cli.recipe) as begin:
         if not http:
             from semmem.interfaces.mcp.stdio import run
@@ -124,6 +124,9 @@ def mcp(
         from semmem.interfaces.mcp.streamable_http import HttpServer
 
         guard = Guard.of(allow_host or (), allow_origin or ())
+        tokens = Tokens.of(settings)
+        if tokens is not None and (sentence := tokens.ask()):
+            cli.say(f"Warning: {sentence}")
         server = HttpServer(
             opened,
             host=host,
@@ -131,7 +134,7 @@ def mcp(
             keys=Keys(keys),
             guard=guard,
             limits=limits,
-            tokens=Tokens.of(settings),
+            tokens=tokens,
             **scope,
         )
         cli.give({"url": server.url}, lambda: None)

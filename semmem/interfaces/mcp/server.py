@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from semmem import __version__
 from semmem.interfaces import wire
 from semmem.interfaces.http.guard import KEY
+from semmem.interfaces.http.keys import asked_with
 from semmem.interfaces.mcp.messages import in_own_words
 from semmem.interfaces.mcp.opening import Opening
 from semmem.interfaces.mcp.permission import permitted, within_key, within_scope
@@ -31,7 +32,6 @@ from semmem.interfaces.mcp.table import NAMES, OTHERS, TOOLS, listed
 from semmem.interfaces.mcp.tools import Answer, Call, Tool, answer_call, answer_error
 from semmem.interfaces.scope import Agent, Scope, agent_of, scope_of
 from semmem.model.errors import SemmemError
-from semmem.model.process.asker import asked_through
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -253,9 +253,7 @@ def _agent(ctx: ServerRequestContext[Any]) -> Agent:
 
 def _asked(ctx: ServerRequestContext[Any], work: Callable[[], T]) -> T:
     """Do the work of a call: the log of recalls names its client, or else its key, and the audit both."""
-    key = _key(ctx)
-    name, holder = (None, None) if key is None else (key.name, key.holder)
-    with asked_through("mcp", _agent(ctx).name or name, holder):
+    with asked_with(_key(ctx), "mcp", _agent(ctx).name):
         return work()
 
 

@@ -17,7 +17,9 @@ from semmem.interfaces.http.guard import KEY, App, Guard, Guarded, Receive, Scop
 from semmem.interfaces.http.keys import Key, KeySet, ServerKeys
 from semmem.interfaces.http.limits import Limits, Rates, Workers
 from semmem.interfaces.http.problems import send_problem
+from semmem.interfaces.http.refusals import Refusals
 from semmem.interfaces.http.server import bound, own_signals, url_of, uvicorn_of
+from semmem.interfaces.http.shared_rates import rates_of
 from semmem.interfaces.mcp.messages import Fault, read_message
 from semmem.interfaces.mcp.opening import Opening
 from semmem.interfaces.mcp.server import Handlers, server_of
@@ -67,9 +69,10 @@ class HttpServer:
             check_address(host, keys, tokens)
             self._socket = undo.enter_context(bound(host, port))
             wants_key = bool(keys)
+            limits = limits or Limits()
+            rates = rates_of(limits, self._opening.memory)
             undo.pop_all()
         self.url = url_of(self._socket) + PATH
-        limits = limits or Limits()
         self._workers = Workers(limits)
         handlers = Handlers(self._opening, local=is_loopback(host), work=self._workers.run, **scope)
         server = server_of(handlers, instructions=instructions)
@@ -79,8 +82,9 @@ class HttpServer:
         app = server.streamable_http_app(
             streamable_http_path=PATH, transport_security=unchecked, max_request_body_size=limits.body_bytes
         )
-        limited = Limited(app, limits)
-        guarded = Guarded(limited, guard, keys, wants_key=wants_key, tokens=tokens)
+        limited = Limited(app, limits, rates)
+        self._refusals = Refusals(self._opening.memory, "mcp")
+        guarded = Guarded(limited, guard, keys, wants_key=wants_key, tokens=tokens, refusals=self._refusals)
         self._uvicorn = uvicorn_of(guarded, limits, grace_s=_GRACE_S, stopping=limited.end_streams)
 
     def run(self) -> bool:
@@ -93,6 +97,7 @@ class HttpServer:
         with own_signals(), self._socket:  # uvicorn leaves the socket open where it is stopped before it has begun
             self._uvicorn.run(sockets=[self._socket])
         self._workers.close(_GRACE_S)
+        self._refusals.write()
         if finished := not self._workers.at_work:
             self._opening.close()
         return finished
@@ -105,10 +110,10 @@ class HttpServer:
 class Limited:
     """An ASGI application within limits of size, rate and time, whose open streams can be ended."""
 
-    def __init__(self, app: App, limits: Limits) -> None:
+    def __init__(self, app: App, limits: Limits, rates: Rates) -> None:
         self._app = app
         self._limits = limits
-        self._rates = Rates(limits.rate, limits.burst)
+        self._rates = rates
         self._ending = asyncio.Event()
 
     def end_streams(self) -> None:
@@ -122,7 +127,7 @@ class Limited:
             return
         try:
             key: Key | None = scope[KEY]
-            self._rates.admit(key.id if key is not None else scope["client"][0] if scope.get("client") else "?")
+            await self._rates.admit(key.id if key is not None else scope["client"][0] if scope.get("client") else "?")
             body = await read_body(Request(scope, receive), self._limits)
         except SemmemError as error:
             await send_problem(send, error)

@@ -23,7 +23,7 @@ from semmem.model.exchange import (
     Turn,
     Written,
 )
-from semmem.model.reports import Backlog, Namespace, Node, PoolUse, Stats
+from semmem.model.reports import Backlog, Namespace, Node, PoolUse, RowSecurity, Stats
 from semmem.model.store.upkeep import KEEP, Keep
 from semmem.model.types import Filters, ListOrder, Memory, Page
 
@@ -174,6 +174,10 @@ class Store(Protocol):
 
     def nodes(self) -> Sequence[Node] | None:
         """Return the servers that hold namespaces, none of them before `distribute`; None where there is but one."""
+        ...
+
+    def row_security(self) -> RowSecurity | None:
+        """Return where row-level security is on, and whether it binds this program; None for a store without users."""
         ...
 
     @property

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 from semmem.model.errors import InvalidInput, LimitExceeded
 
-__all__ = ["KeyRows", "ServingStore", "another_request", "still_at_work"]
+__all__ = ["KeyRows", "ServingStore", "another_request", "rates_unshared", "still_at_work"]
 
 KeyRows: TypeAlias = Sequence[Mapping[str, Any]]
 """Keys as JSON objects, the same as in a file of keys."""
@@ -38,6 +38,21 @@ class ServingStore(Protocol):
     def change_keys(self, change: Callable[[KeyRows], KeyRows]) -> None:
         """Replace all keys by what ``change`` makes of them, in one transaction; others who change them wait."""
         ...
+
+    def take_tokens(self, client: bytes, count: int, *, rate: float, burst: float) -> tuple[int, float]:
+        """Take up to ``count`` tokens from the bucket of ``client``; return how many, and the seconds until the next.
+
+        The bucket holds ``burst`` tokens when it is full, and gains ``rate`` a second, by the clock of the server.
+        """
+        ...
+
+
+def rates_unshared(kind: str) -> InvalidInput:
+    """Return the error for a store of a ``kind`` that only one machine serves."""
+    return InvalidInput(
+        f"The setting shared_rate is for servers over one store on PostgreSQL, and this is a {kind} store; "
+        "leave it out."
+    )
 
 
 def another_request() -> InvalidInput:

@@ -28,9 +28,11 @@ from semmem.model.exchange import RowIds, apart
 from semmem.model.filters import UNSTORABLE_TEXT
 from semmem.model.process.clock import standing
 from semmem.model.reports import PoolUse
+from semmem.stores.postgres import row_security
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.errors import (
     OTHER_SCHEMA,
+    bound_since,
     error_at_connect,
     error_at_work,
     lost,
@@ -198,6 +200,7 @@ class Pooled:
             hold: _Hold = self._local.hold
             connection = hold.connection()
             hold.whole = Whole()
+            row_security.permit(connection)
             try:
                 with connection.transaction():
                     yield connection, hold.whole
@@ -236,7 +239,7 @@ class Pooled:
         """Return whether the same work may succeed when it is done again."""
         again = psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure
         aborted = isinstance(error, psycopg.errors.InFailedSqlTransaction)
-        renewed = planned_for_one(error) or unprepared(error) or shard_moved(error)
+        renewed = planned_for_one(error) or bound_since(error) or unprepared(error) or shard_moved(error)
         return isinstance(error, again) or lost(error) or aborted or bool(moving(error)) or renewed
 
     def told(self, error: BaseException | None) -> BaseException:
@@ -304,6 +307,7 @@ class Pooled:
         connection = self._take(patience_s)
         try:
             with connection:
+                row_security.permit(connection)
                 yield connection
         finally:
             self._pool.putconn(connection)
@@ -335,6 +339,7 @@ class Pooled:
                 return work(connection)
         connection = hold.connection()
         try:
+            row_security.permit(connection)
             return work(connection)
         except _RENEWED:
             if hold.whole is None:
@@ -373,7 +378,7 @@ class Pooled:
             except psycopg.Error as error:
                 is_lost = lost(error)
                 waits = shard_moved(error) or (patient and moving(error))
-                renew = unprepared(error) or (planned_for_one(error) and attempt == 0)
+                renew = unprepared(error) or (attempt == 0 and (planned_for_one(error) or bound_since(error)))
                 if not (is_lost or renew or waits) or attempt == _TRIES - 1:
                     raise self._error_of(error) from error
                 if renew:
@@ -613,8 +618,10 @@ def on_nodes(connection: Connection) -> bool:
 
 
 def _configure(connection: Connection) -> None:
-    if only(connection.execute(_SQL["session"]))[0] == "force_custom_plan":
+    planning, _, bound = only(connection.execute(_SQL["session"]))
+    if planning == "force_custom_plan":
         _ON_NODES.add(connection)
+    row_security.note(connection, bound=bound)
     register_arrays(connection)
     connection.prepare_threshold = 3
 

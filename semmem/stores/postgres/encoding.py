@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pgvector import Vector
 from pgvector.psycopg.vector import VectorBinaryDumper
+from psycopg import sql
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types.json import Jsonb
@@ -22,7 +23,9 @@ from semmem.model.memory_fields import FILTERS, STORED, Filter
 from semmem.model.store.encoded import vector_embedder
 from semmem.model.types import Filters, Memory
 from semmem.stores.packed_postings import FORWARD, POSTING, Segments, cut
+from semmem.stores.postgres import row_security
 from semmem.stores.postgres.typed import Connection
+from semmem.stores.sql_files import statements
 from semmem.text.tokens import author_key
 
 __all__ = [
@@ -132,6 +135,7 @@ def register_arrays(connection: Connection) -> None:
     connection.adapters.register_dumper(Vector, VectorBinaryDumper)
 
 
+_SQL = statements("postgres")
 _HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 
 _END = struct.pack("!h", -1)
@@ -191,12 +195,14 @@ def copy_rows(connection: Connection, table: str, columns: Sequence[str], rows: 
 def copy_packed(connection: Connection, table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
     """COPY rows that are in the binary format already, with the number and lengths of their values."""
     each = iter(rows)
-    statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT binary)"
-    with connection.cursor().copy(statement) as copy:
-        copy.write(_HEADER)
-        while some := b"".join(islice(each, _AT_ONCE)):
-            copy.write(some)
-        copy.write(_END)
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    with row_security.to_copy(connection, table, names) as place:
+        statement = sql.SQL(_SQL["move_write"]).format(table=place, columns=names)
+        with connection.cursor().copy(statement) as copy:
+            copy.write(_HEADER)
+            while some := b"".join(islice(each, _AT_ONCE)):
+                copy.write(some)
+            copy.write(_END)
 
 
 POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low", "high", "name", "entries", "lone")

@@ -12,12 +12,13 @@ from urllib.parse import quote, unquote
 
 import psycopg
 
-from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
+from semmem.model.errors import AccessDenied, InvalidInput, StoreError, StoreUnavailable
 
 __all__ = [
     "OLDEST_SERVER",
     "OLDEST_VECTOR",
     "OTHER_SCHEMA",
+    "bound_since",
     "error_at_connect",
     "error_at_work",
     "is_absent",
@@ -173,6 +174,10 @@ def error_at_work(error: psycopg.Error) -> StoreError | InvalidInput | None:
         )
     if state is None or state.startswith(("08", "57P")):
         return StoreUnavailable(f"The connection to the database server was lost and did not come back ({words}).")
+    if state == "42501" and "row-level security policy" in words:
+        return AccessDenied(
+            f"The database refuses rows of a namespace that the key of this call may not touch ({words})."
+        )
     if state in _AT_WORK:
         return StoreUnavailable(_AT_WORK[state].format(words))
     if state.startswith(("53", "54", "55", "57", "58", "XX", "F0")):
@@ -200,6 +205,11 @@ def lost(error: psycopg.Error) -> bool:
 def planned_for_one(error: psycopg.Error) -> bool:
     """Return whether a connection plans as for one server, and the store was spread over several since it was made."""
     return error.sqlstate == "0A000" and "could not create distributed plan" in str(error)
+
+
+def bound_since(error: psycopg.Error) -> bool:
+    """Return whether a connection copies into a table whose policies bind it since it was made."""
+    return error.sqlstate == "0A000" and "COPY FROM not supported with row-level security" in str(error)
 
 
 def shard_moved(error: psycopg.Error) -> bool:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreUnavailable
-from semmem.stores.postgres import nodes
+from semmem.stores.postgres import nodes, row_security
 from semmem.stores.postgres.errors import error_at_connect, error_at_work, is_absent, starting, too_old, without
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import changed_by_newer, check_step, each_statement, migrations, statements, unmigrated
@@ -149,6 +149,7 @@ def _migrate(
             before(connection, schema, target)
         with nodes.placing(connection, new=schema == 0):
             apply(connection, schema, target, ran)
+            row_security.extend(connection)
         return target
     finally:
         connection.execute(sql["migration_unlock"])

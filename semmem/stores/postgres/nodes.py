@@ -20,7 +20,7 @@ from semmem.stores.sql_files import statements
 
 __all__ = ["EVERYWHERE", "OLDEST", "check", "distribute", "of_namespace", "of_store", "placing"]
 
-EVERYWHERE = frozenset(("access_key", "answered", "meta", "migration"))
+EVERYWHERE = frozenset(("access_key", "answered", "meta", "migration", "rate_bucket"))
 """The tables without a namespace; each node has them whole. Every other table begins with its namespace."""
 OLDEST = 13
 """The oldest Citus that semmem is tested with."""
@@ -102,6 +102,11 @@ def distribute(
     if not check(connection):
         raise _without(connection)
     _must_have_joined(connection)
+    if only(connection.execute(_SQL["row_security_any"]))[0]:
+        raise StoreUnavailable(
+            "Row-level security is on, and Citus does not pass the namespaces of a call on to its nodes; run `semmem "
+            "row-security off` first."
+        )
     here = [t for t in _tables(connection) if not t.distributed]
     if not dry_run:
         try:

@@ -87,6 +87,21 @@ class PostgresServing:
         """Return every key."""
         return [key for (key,) in self._store.rows("key_list", {})]
 
+    def take_tokens(self, client: bytes, count: int, *, rate: float, burst: float) -> tuple[int, float]:
+        """Take up to ``count`` tokens from the bucket of ``client``; see ServingStore."""
+        row = {"client": client, "count": count, "rate": rate, "burst": burst}
+
+        def work(connection: Connection) -> tuple[int, float]:
+            taken = connection.execute(_SQL["rate_take"], row).fetchone()
+            if taken is None:
+                connection.execute(_SQL["rate_begin"], row)
+                connection.execute(_SQL["rate_few"])
+                taken = only(connection.execute(_SQL["rate_take"], row))
+            granted, left = taken
+            return int(granted), 0.0 if granted else (1.0 - left) / rate
+
+        return self._store.run(work)
+
     def change_keys(self, change: Callable[[KeyRows], KeyRows]) -> None:
         """Replace all keys by what ``change`` makes of them; see ServingStore."""
 

@@ -29,13 +29,13 @@ from semmem.model.exchange import (
     apart,
     placed,
 )
-from semmem.model.reports import Backlog, Namespace, Node, Stats
+from semmem.model.reports import Backlog, Namespace, Node, RowSecurity, Stats
 from semmem.model.store import KEEP, Keep, Snapshot
 from semmem.model.types import Filters, ListOrder, Memory, Page
 from semmem.stores.filter_matches import FilterMatches
 from semmem.stores.packed_postings import FORWARD, mentions
 from semmem.stores.past import PastSnapshot, versions_at
-from semmem.stores.postgres import forget, nodes, postings, upkeep, write
+from semmem.stores.postgres import forget, nodes, postings, row_security, upkeep, write
 from semmem.stores.postgres.connection import Pooled, by_namespace, pipelined_transaction
 from semmem.stores.postgres.encoding import facts_of, facts_parameters, filter_parameters, memory_of
 from semmem.stores.postgres.graph import PostgresGraph, reindex
@@ -275,6 +275,10 @@ class PostgresStore(Pooled):
     def nodes(self) -> Sequence[Node] | None:
         """Return the servers that hold namespaces; see Store.nodes."""
         return self.run(nodes.of_store)
+
+    def row_security(self) -> RowSecurity:
+        """Return on which tables row-level security is on; see Store.row_security."""
+        return self.run(row_security.state)
 
     def backlog(self) -> Backlog:
         """Return what is left to do in the whole store; see Store.backlog."""

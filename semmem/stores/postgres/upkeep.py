@@ -13,6 +13,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import asdict
 from functools import partial
 from types import MappingProxyType
@@ -200,7 +201,7 @@ class Flushing:
             finally:
                 self._places.release()
 
-        thread = threading.Thread(target=run, name="semmem-flush", daemon=True)
+        thread = threading.Thread(target=copy_context().run, args=(run,), name="semmem-flush", daemon=True)
         try:
             thread.start()
         except RuntimeError:  # the process ends

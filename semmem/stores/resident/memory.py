@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 
 from semmem.stores.resident.model import Model, State
@@ -160,7 +162,8 @@ class Models:
                 self._loading.add(namespace)
         if at_once:
             return self._load_now(namespace, demand)
-        loading = threading.Thread(target=self._load_now, args=(namespace, demand), name="semmem-resident", daemon=True)
+        load = partial(copy_context().run, self._load_now, namespace, demand)
+        loading = threading.Thread(target=load, name="semmem-resident", daemon=True)
         try:
             loading.start()
         except RuntimeError:  # no thread can be started while the process ends

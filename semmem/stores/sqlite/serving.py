@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.model.store.serving import KeyRows, another_request
+from semmem.model.store.serving import KeyRows, another_request, rates_unshared
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.write import microsecond
 
@@ -96,6 +96,10 @@ class SqliteServing:
             connection.executemany(_SQL["key_add"], rows)
 
         self._store._writing(work)
+
+    def take_tokens(self, client: bytes, count: int, *, rate: float, burst: float) -> tuple[int, float]:
+        """Raise InvalidInput: a file is served by one machine."""
+        raise rates_unshared("SQLite")
 
 
 def _keys(connection: sqlite3.Connection) -> KeyRows:

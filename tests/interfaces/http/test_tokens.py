@@ -545,3 +545,23 @@ def test_without_an_issuer_no_token_is_accepted(tmp_path: Path) -> None:
     assert Tokens.of(Settings.load(config="")) is None
     with semmem.connect("sqlite::memory:", embedder="none") as mem, running(mem) as server:
         assert httpx.get(f"{server.url}/.well-known/oauth-protected-resource", trust_env=False).status_code == 404
+
+
+def test_a_server_whose_identity_server_does_not_answer_says_so_when_it_starts(identity: Identity) -> None:
+    assert tokens_of(identity).ask() is None
+    settings = Settings.load(config="", oidc_issuer="http://127.0.0.1:9", oidc_audience=AUDIENCE)
+    tokens = Tokens.of(settings)
+    assert tokens is not None
+    sentence = tokens.ask()
+    assert sentence is not None
+    assert sentence.startswith("The identity server http://127.0.0.1:9 does not tell its keys (")
+    assert sentence.endswith("); until it does, no token is accepted.")
+
+
+def test_the_keys_that_were_read_at_the_start_are_not_read_again_for_the_first_token(
+    identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = tokens_of(identity)
+    assert tokens.ask() is None
+    monkeypatch.setattr(IdentityServer, "_read", lambda _: pytest.fail("the keys were read again"))
+    assert asyncio.run(tokens.find(identity.token())).name

@@ -17,7 +17,7 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput, SchemaTooOld, StoreUnavailable
-from semmem.stores import distribute_store
+from semmem.stores import distribute_store, secure_rows
 from semmem.stores.postgres import nearest
 from semmem.stores.postgres.migrate import migrate, number
 from semmem.stores.postgres.moving.backup import write_backup
@@ -117,7 +117,7 @@ class TestOnThreeNodes:
         with pytest.raises(StoreUnavailable, match=r"^This server is a worker of Citus.* to the coordinator, then to"):
             semmem.connect(worker, embedder="hashing")
         semmem.connect(coordinator, embedder="hashing").close()
-        assert on_nodes(coordinator) == [("distributed", 22, 1, "namespace"), ("reference", 4, 1, "<none>")]
+        assert on_nodes(coordinator) == [("distributed", 22, 1, "namespace"), ("reference", 5, 1, "<none>")]
         with semmem.connect(worker, embedder="hashing") as mem:
             assert mem.remember("An owl met Ada.", id="m1").id == "m1"
         with semmem.connect(coordinator, embedder="hashing") as mem:
@@ -151,7 +151,7 @@ class TestOnThreeNodes:
         assert migrate(coordinator) == NEWEST
         with psycopg.connect(worker) as connection:
             assert number(connection) == NEWEST
-        assert on_nodes(coordinator) == [("distributed", 22, 1, "namespace"), ("reference", 4, 1, "<none>")]
+        assert on_nodes(coordinator) == [("distributed", 22, 1, "namespace"), ("reference", 5, 1, "<none>")]
 
     def test_a_backup_of_an_older_schema_is_restored_on_all_nodes(
         self, citus: Cluster, store_url: str, tmp_path: Path
@@ -166,7 +166,7 @@ class TestOnThreeNodes:
             write_backup(connection, tmp_path / "old.semmem")
         with semmem.connect(citus.database("restored")[0], embedder="hashing") as mem:
             assert mem.restore(tmp_path / "old.semmem").memories == 180
-            assert on_nodes(mem.store.url) == [("distributed", 22, 1, "namespace"), ("reference", 4, 1, "<none>")]
+            assert on_nodes(mem.store.url) == [("distributed", 22, 1, "namespace"), ("reference", 5, 1, "<none>")]
             assert answers(mem) == expected
             check(mem)
 
@@ -196,7 +196,7 @@ class TestOnThreeNodes:
             with at_work(mem) as times:
                 done = distribute_store(urls[0])
             assert (set(done.tables), len(done.nodes)) == (set(would.tables), 2)
-            assert on_nodes(urls[0]) == [("distributed", 22, 1, "namespace"), ("reference", 4, 1, "<none>")]
+            assert on_nodes(urls[0]) == [("distributed", 22, 1, "namespace"), ("reference", 5, 1, "<none>")]
             assert answers(mem) == expected
             assert {name: one for name, one in mem.hashes().items() if name != "written"} == hashes
             assert mem.audit()[: len(noted)] == noted
@@ -206,6 +206,17 @@ class TestOnThreeNodes:
         with psycopg.connect(urls[0]) as connection:
             assert connection.execute("SELECT pg_relation_size('semmem.memory')").fetchone() == (0,)  # beside the nodes
         assert distribute_store(urls[0]).tables == {}
+
+    def test_row_level_security_and_nodes_exclude_each_other(self, citus: Cluster) -> None:
+        urls = citus.database("secured", joined=False)
+        migrate(urls[0])
+        assert secure_rows(urls[0], on=True).open == ()
+        join(urls)
+        with pytest.raises(StoreUnavailable, match=r"^Row-level security is on, .* run `semmem row-security off`"):
+            distribute_store(urls[0])
+        assert secure_rows(urls[0], on=False).tables == ()
+        with pytest.raises(StoreUnavailable, match=r"^This database has Citus, which does not pass the namespaces"):
+            secure_rows(urls[0], on=True)
 
     def test_the_owner_of_the_tables_distributes_them(self, citus: Cluster) -> None:
         urls = citus.database("owned", joined=False)

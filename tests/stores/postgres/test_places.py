@@ -21,5 +21,5 @@ def test_a_table_is_led_by_its_namespace_or_named_as_one_of_all_nodes(store_url:
         keys = dict(connection.execute(_KEYS).fetchall())
     assert keys["memory"] == ["namespace", "id", "part"]
     assert {name for name, key in keys.items() if "namespace" not in (key or [])[:1]} == set(EVERYWHERE) == {
-        "access_key", "answered", "meta", "migration",
+        "access_key", "answered", "meta", "migration", "rate_bucket",
     }  # fmt: skip

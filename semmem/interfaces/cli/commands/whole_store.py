@@ -24,10 +24,29 @@ from semmem.model.serialization import plain
 
 if TYPE_CHECKING:
     from semmem.client.backup_series import Place
-    from semmem.model.reports import BackupReport, CopyReport, Distribution, DrillReport, MigrationReport, Rebuilt
+    from semmem.model.reports import (
+        BackupReport,
+        CopyReport,
+        Distribution,
+        DrillReport,
+        MigrationReport,
+        Rebuilt,
+        RowSecurity,
+    )
     from semmem.stores.embedded.server import EmbeddedServer, ServerStatus
 
-__all__ = ["app", "backup", "copy", "distribute", "migrate", "rebuild", "restore", "server_of", "stop_server"]
+__all__ = [
+    "app",
+    "backup",
+    "copy",
+    "distribute",
+    "migrate",
+    "rebuild",
+    "restore",
+    "row_security",
+    "server_of",
+    "stop_server",
+]
 
 
 def migrate(
@@ -100,6 +119,38 @@ def _show_distribution(cli: CommandLine, report: Distribution, *, dry_run: bool)
         cli.out.print(f"Distributed {count} over {', '.join(report.nodes)} in {report.seconds:.1f} s.", soft_wrap=True)
     else:
         cli.out.print(f"The store is distributed over {', '.join(report.nodes)}.", soft_wrap=True)
+
+
+def row_security(
+    cli: CommandLine,
+    switch: Annotated[
+        Literal["on", "off"] | None, typer.Argument(help="Without it, only show whether it is on.")
+    ] = None,
+) -> None:
+    """Let PostgreSQL itself refuse the rows of namespaces that a key or token may not touch, as a second wall.
+
+    Run it as the owner of the tables, and let servers connect as another user: the owner is not bound.
+    """
+    from semmem.stores import secure_rows
+
+    settings = cli.settings()
+    found = secure_rows(
+        settings.url,
+        home=settings.home,
+        idle_stop_s=settings.idle_stop_s,
+        start_timeout_s=settings.start_timeout_s,
+        on=None if switch is None else switch == "on",
+    )
+    cli.give(plain(found), lambda: cli.out.print(_secured(found), soft_wrap=True))
+
+
+def _secured(found: RowSecurity) -> str:
+    if not found.tables:
+        return "Row-level security is off."
+    count = f"Row-level security is on for {counted(len(found.tables), 'table')}"
+    lacks = f", and not for {', '.join(found.open)}" if found.open else ""
+    binds = "is bound by it" if found.binds else "is not bound by it; let servers connect as a user without the tables"
+    return f"{count}{lacks}. The user {found.user} {binds}."
 
 
 def copy(

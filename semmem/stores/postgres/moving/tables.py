@@ -10,18 +10,18 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from psycopg import OperationalError, sql
+from psycopg import Copy, OperationalError, sql
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn
 from psycopg.waiting import Wait
 
 from semmem.model.reports import NamespaceHash
-from semmem.stores.postgres import nearest
+from semmem.stores.postgres import nearest, row_security
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
@@ -257,14 +257,18 @@ def digest(connection: Connection, table: Table, after: Key = None, upto: Key = 
 
 def load(connection: Connection, table: Table, blocks: Generator[bytes, None, None]) -> int:
     """Write the rows that ``read`` yielded; return how many."""
-    cursor = connection.cursor()
-    statement = _composed("move_write", table=table.place, columns=_names(table.columns))
-    with closing(blocks), cursor.copy(statement) as copy:
+    cursor, names = connection.cursor(), _names(table.columns)
+    with closing(blocks), row_security.to_copy(connection, table.name, names) as place:
+        _write(cursor.copy(_composed("move_write", table=place, columns=names)), blocks)
+    return int(cursor.rowcount)
+
+
+def _write(copying: AbstractContextManager[Copy], blocks: Iterable[bytes]) -> None:
+    with copying as copy:
         copy.write(HEADER)
         for block in blocks:
             copy.write(block)
         copy.write(END)
-    return int(cursor.rowcount)
 
 
 def holds(connection: Connection, table: Table, after: Key, upto: Key) -> bool:

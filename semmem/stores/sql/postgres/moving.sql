@@ -5,7 +5,7 @@ SELECT c.relname, a.attname, a.attcollation <> 0, array_position(k.conkey, a.att
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'semmem'
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'p'
-WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('migration', 'audit')
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('migration', 'audit', 'rate_bucket')
   AND a.attgenerated = ''
 ORDER BY c.relname, a.attnum;
 

@@ -71,10 +71,13 @@ DELETE FROM meta WHERE key = 'embedder' AND NOT EXISTS (SELECT 1 FROM embedding)
 
 -- session --
 -- Set up a connection: semmem's schema first, no compilation of small queries, no parallel workers, and no new plan for
--- every long list of keys. Where Citus distributes the tables, it finds the node of a namespace when it plans. Returns the
--- way of planning.
+-- every long list of keys. Where Citus distributes the tables, it finds the node of a namespace when it plans. Where
+-- policies bind this user, the session begins with all namespaces. Returns the way of planning, and whether they do.
 SELECT set_config('plan_cache_mode', CASE WHEN EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')
-                                          THEN 'force_custom_plan' ELSE 'force_generic_plan' END, false);
+                                          THEN 'force_custom_plan' ELSE 'force_generic_plan' END, false),
+       set_config('semmem.namespaces', 'all', false),
+       coalesce((SELECT row_security_active(c.oid) FROM pg_class c
+                 WHERE c.relnamespace = to_regnamespace('semmem') AND c.relname = 'memory'), false);
 SET search_path TO semmem, public; SET jit TO off; SET max_parallel_workers_per_gather TO 0; SET TimeZone TO 'UTC';
 SET hnsw.ef_search TO 200; SET hnsw.iterative_scan TO relaxed_order; SET hnsw.max_scan_tuples TO 200000;
 

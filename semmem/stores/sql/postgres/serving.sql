@@ -54,3 +54,22 @@ SELECT '' WHERE EXISTS (
 DELETE FROM answered WHERE key IN (
     SELECT key FROM answered WHERE at < now() - make_interval(secs => 86400 * %(answers_days)s::float8)
     ORDER BY at LIMIT %(limit)s FOR UPDATE SKIP LOCKED);
+
+-- <rate_there> --
+least(%(burst)s::float8, tokens + greatest(extract(epoch FROM now() - at)::float8, 0) * %(rate)s::float8)
+
+-- rate_take --
+-- Take whole tokens from the bucket of a client, as many as are there and no more than asked for; return how many, and
+-- how many are left.
+UPDATE rate_bucket SET granted = least(%(count)s::float8, floor(<rate_there>)),
+    tokens = <rate_there> - least(%(count)s::float8, floor(<rate_there>)), at = greatest(at, now())
+WHERE client = %(client)s RETURNING granted, tokens;
+
+-- rate_begin --
+-- Make the full bucket of a new client.
+INSERT INTO rate_bucket (client, tokens, at) VALUES (%(client)s, %(burst)s, now()) ON CONFLICT (client) DO NOTHING;
+
+-- rate_few --
+-- Delete two buckets that nobody has used for a day for each new one, so that the table stays small without maintain.
+DELETE FROM rate_bucket WHERE client IN (
+    SELECT client FROM rate_bucket WHERE at < now() - interval '1 day' ORDER BY at LIMIT 2 FOR UPDATE SKIP LOCKED);

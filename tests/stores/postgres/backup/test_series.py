@@ -140,6 +140,26 @@ def test_a_clock_that_was_set_back_does_not_remove_the_backup_just_written(fille
     assert early.name in place.names()
 
 
+def test_a_backup_dated_ahead_takes_no_place_and_is_not_the_newest(filled: Semmem, tmp_path: Path) -> None:
+    place = series.Folder(tmp_path)
+    ahead = series.add(filled, place, keep=2, now=NIGHT + timedelta(days=400)).name
+    steps = [series.add(filled, place, keep=2, now=NIGHT + timedelta(days=n)) for n in range(3)]
+    assert [step.removed for step in steps] == [(), (), (steps[0].name,)]
+    assert sorted(place.names()) == sorted([steps[1].name, steps[2].name, ahead])
+    assert series.newest(place, "here", NIGHT + timedelta(days=2)) == [steps[2].name]
+    for step in steps[1:]:
+        place.remove(step.name)
+    assert series.newest(place, "here", NIGHT + timedelta(days=2)) == [ahead]
+
+
+def test_two_backups_of_one_second_are_both_there(filled: Semmem, tmp_path: Path) -> None:
+    place = series.Folder(tmp_path)
+    moment = datetime(2026, 11, 20, 2, 0, 59, 400, tzinfo=UTC)
+    one, two = (series.add(filled, place, keep=5, now=moment).name for _ in range(2))
+    assert (one[-23:], two[-23:]) == ("20261120T020059Z.semmem", "20261120T020100Z.semmem")
+    assert sorted(place.names()) == [one, two]
+
+
 def test_a_drill_restores_into_a_store_that_is_gone_afterwards(
     filled: Semmem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
