@@ -3,7 +3,8 @@
     python -m eval.encoders minilm all-mpnet-base-v2 [--out eval/results/encoders.json]
 
 The texts are the first questions of harbour and passages of its notes, one after the other, as a recall and a single
-remember embed them. Embedders take turns, so a busy machine slows all of them alike. The first round loads the models and is not counted.
+remember embed them. Embedders take turns, so a busy machine slows all of them alike. The first round loads the models
+and is not counted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from semmem.model.protocols import Embedder
 __all__ = ["main", "measured"]
 
 _HARBOUR = Path(__file__).parent / "data" / "harbour"
-_ROUNDS = 5
+_ROUNDS = 3
 _TEXTS = 10
 _NOTES = 5
 """The notes of a passage, which so has some 85 tokens."""

@@ -14,10 +14,10 @@ from semmem.model.errors import InvalidInput
 from semmem.model.serialization import instant
 
 __all__ = [
+    "MOST_DIMENSIONS",
     "Choice",
     "Duration",
     "Json",
-    "MOST_DIMENSIONS",
     "Kind",
     "Schema",
     "Share",

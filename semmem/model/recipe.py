@@ -167,7 +167,10 @@ class Recipe:
     rerank: Annotated[str | None, OrNone(Reranker()), "the reranker of the first hits", "hits"] = None
     rerank_depth: Annotated[int, Number(1, 1_000, whole=True), "first hits that the reranker orders again", "hits"] = 30
     rerank_regimes: Annotated[
-        tuple[str, ...], Names(), "the regimes in which the reranker orders the first hits again; none: every regime", "hits"
+        tuple[str, ...],
+        Names(),
+        "the regimes in which the reranker orders the first hits again; none: every regime",
+        "hits",
     ] = ()
     headroom: Annotated[
         int, Number(0, 10, whole=True), "each leg returns at least this many times the wanted hits", "leg"

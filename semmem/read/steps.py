@@ -99,7 +99,10 @@ def lists(candidates: Candidates, window: Cut, *, withheld: bool = False) -> Lis
 
 def lists_by_regime(candidates: Candidates, window: Cut, *, withheld: bool = False) -> dict[str, Lists]:
     """Return ``lists`` for each regime of the recipe: a prior by time weighs by the least factor of its regime."""
-    each = {name: replace(candidates, regime=name, reranked=_terms_in(name, candidates)) for name in candidates.recipe.regimes}
+    each = {
+        name: replace(candidates, regime=name, reranked=_terms_in(name, candidates))
+        for name in candidates.recipe.regimes
+    }
     return {name: lists(one, window, withheld=withheld) for name, one in each.items()}
 
 
@@ -221,7 +224,7 @@ def _terms_in(regime: str, candidates: Candidates) -> Mapping[Key, Mapping[str, 
     if candidates.recipe.reranker_in(regime) is None:
         return {}
     was_asked = candidates.recipe.reranker_in(candidates.regime) is not None
-    return candidates.reranked if was_asked else dict.fromkeys(candidates.metadata, {})
+    return candidates.reranked if was_asked else {key: {} for key in candidates.metadata}
 
 
 def _of_reranker(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:

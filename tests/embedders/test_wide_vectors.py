@@ -48,7 +48,7 @@ def urls(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("size", [2_560, 3_072, 4_096])
-def test_a_wide_encoder_fills_answers_and_moves(urls: tuple[str, str], size: int, tmp_path: Path) -> None:
+def test_a_wide_encoder_fills_answers_and_moves(urls: tuple[str, str], size: int) -> None:
     with serving(wide) as server:
         with connected(urls[0], server, size) as mem:
             mem.remember_many({"id": str(n), "text": text} for n, text in enumerate(WORDS))
@@ -64,7 +64,6 @@ def test_a_wide_encoder_fills_answers_and_moves(urls: tuple[str, str], size: int
             assert first("when does the ferry leave the pier") == "0"
             assert first("x", vector=own) == "own"
             rows = list(mem.export(vectors=True))
-            mem.backup(tmp_path / "backup")
         assert {len(row["vector"]) for row in rows} == {size}
         with connected(urls[1], server, size) as mem:
             assert mem.import_items(rows).remembered == 4
@@ -75,8 +74,8 @@ def test_a_wide_encoder_fills_answers_and_moves(urls: tuple[str, str], size: int
 
 
 @pytest.mark.parametrize("size", [2_560, 4_096])
-def test_a_rebuild_goes_to_a_wide_encoder_and_a_backup_keeps_it(
-    urls: tuple[str, str], size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_a_rebuild_goes_to_a_wide_encoder_and_a_copy_keeps_it(
+    urls: tuple[str, str], size: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with semmem.connect(urls[0], embedder="hashing") as mem:
         mem.remember_many({"id": str(n), "text": text} for n, text in enumerate(WORDS))
@@ -90,14 +89,11 @@ def test_a_rebuild_goes_to_a_wide_encoder_and_a_backup_keeps_it(
         assert f"endpoint:wide-{size}" in found["embedding model"]["detail"]
         assert found["vectors"]["detail"] == f"3, made by endpoint:wide-{size}"
         with semmem.connect(urls[0]) as mem:
-            hashes = mem.hashes()
             assert mem.recall("the mill pond", recipe="dense")[0].memory.id == "1"
-            mem.backup(tmp_path / "backup")
-        with semmem.connect(urls[1]) as mem:
-            mem.restore(tmp_path / "backup")
-            assert mem.hashes() == hashes
-        with semmem.connect(urls[1]) as mem:
-            assert mem.recall("the mill pond", recipe="dense")[0].memory.id == "1"
+        if urls[0].startswith("postgresql"):
+            assert semmem.copy(*urls).memories == 3
+            with semmem.connect(urls[1]) as mem:
+                assert mem.recall("the mill pond", recipe="dense")[0].memory.id == "1"
 
 
 def test_more_dimensions_than_a_store_can_hold_are_refused_before_anything_is_stored(urls: tuple[str, str]) -> None:

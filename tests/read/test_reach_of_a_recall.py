@@ -264,7 +264,9 @@ def test_a_reranker_decides_among_what_it_is_shown_and_nothing_beyond(told: semm
 
 
 @pytest.mark.parametrize("regimes", [["named"], ["unnamed"]])
-def test_a_recall_knows_the_regimes_in_which_its_reranker_would_have_run(told: semmem.Semmem, regimes: list[str]) -> None:
+def test_a_recall_knows_the_regimes_in_which_its_reranker_would_have_run(
+    told: semmem.Semmem, regimes: list[str]
+) -> None:
     constants = {"named": 60.0, "unnamed": 60.0}
     plan = semmem.recipe(SEED, rank_constants={"graph": constants}, rerank="composite", rerank_depth=4)
     plan = semmem.recipe(plan, rerank_regimes=regimes)

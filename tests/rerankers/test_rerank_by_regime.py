@@ -80,7 +80,9 @@ def test_the_settings_choose_the_regimes_for_the_command_line(
     monkeypatch.setenv("SEMMEM_RECIPE", '{"name": "default", "rerank": "endpoint", "rerank_regimes": ["talk"]}')
     assert run(["recall", NAMED, "--url", store_url]) == 2
     said = " ".join(capfd.readouterr().err.split())
-    assert "rerank_regimes has a regime 'talk' that no rank constant names; it has anchored, described, named, unn" in said
+    assert (
+        "rerank_regimes has a regime 'talk' that no rank constant names; it has anchored, described, named, unn" in said
+    )
 
 
 def test_without_the_graph_leg_no_regime_is_known_and_nothing_is_sent(remote: Server, store_url: str) -> None:

@@ -280,7 +280,9 @@ def test_vectors_of_many_dimensions_have_an_index_that_finds_what_a_scan_finds(
 
         def plan(connection: Any) -> str:
             connection.execute("SET enable_seqscan TO off; SET enable_sort TO off; SET enable_bitmapscan TO off")
-            return str(connection.execute("EXPLAIN " + nearest.with_index("nearest_indexed", dimensions), given).fetchall())
+            return str(
+                connection.execute("EXPLAIN " + nearest.with_index("nearest_indexed", dimensions), given).fetchall()
+            )
 
         assert "Index Scan using embedding_hnsw" in mem.store.run(plan)
 
