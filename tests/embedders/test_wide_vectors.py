@@ -53,17 +53,26 @@ def urls(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
 
 @pytest.mark.parametrize("size", [3_072, 4_096])
 def test_a_wide_encoder_fills_a_store_and_its_vectors_are_exported(urls: tuple[str, str], size: int) -> None:
-    with serving(wide) as server, connected(urls[0], server, size) as mem:
-        mem.remember_many({"id": str(n), "text": text} for n, text in enumerate(WORDS))
-        found = mem.recall("when does the ferry leave the pier", recipe="dense")
-        assert (found[0].memory.id, found.degraded) == ("0", {})
-        rows = list(mem.export(vectors=True))
-    assert [len(row["vector"]) for row in rows] == [size] * 3
-    with semmem.connect(urls[1], embedder="none") as mem:
-        assert mem.import_items(rows).remembered == 3
-        found = mem.recall("a question", vector=vector("a heron stands", size), recipe="dense")
+    with serving(wide) as server:
+        with connected(urls[0], server, size) as mem:
+            mem.remember_many({"id": str(n), "text": text} for n, text in enumerate(WORDS))
+            found = mem.recall("when does the ferry leave the pier", recipe="dense")
+            assert (found[0].memory.id, found.degraded) == ("0", {})
+            rows = list(mem.export(vectors=True))
+        server.received.clear()
+        with connected(urls[1], server, size) as mem:
+            assert mem.import_items(rows).remembered == 3
+            assert [body for _, _, body in server.received if {*body["input"]} & {*WORDS}] == []  # vectors come along
+            assert mem.recall("a heron stands", recipe="dense")[0].memory.id == "1"
+            assert list(mem.export(vectors=True)) == rows
+
+
+def test_wide_vectors_are_given_and_asked_for(urls: tuple[str, str]) -> None:
+    with semmem.connect(urls[0], embedder="none") as mem:
+        mem.remember_many({"id": str(n), "text": text, "vector": vector(text, 4_096)} for n, text in enumerate(WORDS))
+        found = mem.recall("a question", vector=vector("a heron stands", 4_096), recipe="dense")
         assert (found[0].memory.id, found.degraded) == ("1", {})
-        assert [row["vector"] for row in mem.export(vectors=True)] == [row["vector"] for row in rows]
+        assert {len(row["vector"]) for row in mem.export(vectors=True)} == {4_096}
 
 
 @pytest.mark.parametrize("size", [2_560, 4_096])
