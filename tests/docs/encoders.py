@@ -1,4 +1,4 @@
-"""The tables of embedders: how much each finds, what it costs, and which to choose; made from committed results."""
+"""The tables of embedders: how much each finds, by committed results; what it costs, by records; which to choose."""
 
 from __future__ import annotations
 
@@ -9,26 +9,34 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ENCODERS", "costs", "rows", "share"]
+__all__ = ["ENCODERS", "rows", "share"]
 
 RESULTS = Path(__file__).resolve().parents[2] / "eval" / "results"
 
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """An embedder of the table: its name in ``encoders.json``, its result of ``best-leg`` and advice."""
+    """An embedder of the table. ``result`` is of ``best-leg``, None where nobody has measured.
 
-    measured_as: str
+    The costs are those of adr/0062 and adr/0097: processor time on two busy cores, a passage of 85 tokens.
+    ``python -m eval.encoders`` measures them.
+    """
+
     result: str | None
+    question_ms: int
+    passage_ms: int
+    megabytes: int
+    dimensions: int
+    max_tokens: int
     languages: str
     choose: str
 
 
 ENCODERS: Mapping[str, Encoder] = {
-    "minilm": Encoder("all-MiniLM-L6-v2", "minilm", "English", "to begin: it is the default"),
-    "all-mpnet-base-v2": Encoder("all-mpnet-base-v2", "mpnet", "English", "if notes matter more than time"),
-    "all-mpnet-base-v2-int8": Encoder("all-mpnet-base-v2-int8", None, "English", "for the same on less disk"),
-    "multilingual-e5-small": Encoder("multilingual-e5-small", "e5", "a hundred", "for other languages"),
+    "minilm": Encoder("minilm", 6, 22, 92, 384, 256, "English", "to begin: it is the default"),
+    "all-mpnet-base-v2": Encoder("mpnet", 56, 158, 443, 768, 384, "English", "if notes matter more than time"),
+    "all-mpnet-base-v2-int8": Encoder(None, 42, 170, 129, 768, 384, "English", "for nearly the same on less disk"),
+    "multilingual-e5-small": Encoder("e5", 10, 48, 139, 384, 512, "a hundred", "for other languages"),
 }
 SETS = {"agentnotes_a": "notes", "harbour": "harbour", "locomo3": "conversations"}
 
@@ -38,20 +46,13 @@ def _result(name: str) -> Any:
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def costs(encoder: Encoder) -> Mapping[str, Any]:
-    """Return what ``python -m eval.encoders`` measured."""
-    found: Mapping[str, Any] = _result("encoders")["encoders"][encoder.measured_as]
-    return found
-
-
 def rows(metrics: Sequence[str], *, intervals: bool) -> Iterator[list[str]]:
     """Yield the head of the table and a line for each embedder: its metrics on each set, and its costs."""
     yield ["", *SETS.values(), "ms a question", "MB", "languages", "choose it"]
     for name, encoder in ENCODERS.items():
-        cost = costs(encoder)
         found = [_found(encoder, data, metrics, intervals=intervals) for data in SETS]
-        time, size = f"{cost['question_ms']:.0f}", f"{cost['bytes'] / 1e6:,.0f}"
-        yield [f"`{name}`", *found, time, size, encoder.languages, encoder.choose]
+        costs = str(encoder.question_ms), str(encoder.megabytes)
+        yield [f"`{name}`", *found, *costs, encoder.languages, encoder.choose]
 
 
 def _found(encoder: Encoder, data: str, metrics: Sequence[str], *, intervals: bool) -> str:

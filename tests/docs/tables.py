@@ -262,8 +262,8 @@ def readme_encoders() -> str:
 def all_encoders() -> str:
     """Return three metrics of each embedder by set, and all its costs."""
     head, *lines = encoders.rows(["R@5", "R@10", "nDCG@10"], intervals=False)
-    each = [encoders.costs(one) for one in encoders.ENCODERS.values()]
-    more = [[f"{one['passage_ms']:.0f}", f"{one['dimensions']}", f"{one['max_tokens']}"] for one in each]
+    each = encoders.ENCODERS.values()
+    more = [[str(one.passage_ms), str(one.dimensions), str(one.max_tokens)] for one in each]
     costly = ["ms a passage", "dimensions", "longest text in tokens"]
     lines = [[*line[:5], *extra, *line[5:-1]] for line, extra in zip(lines, more, strict=True)]
     return table([*head[:5], *costly, *head[5:-1]], iter(lines))
