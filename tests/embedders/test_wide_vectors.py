@@ -21,12 +21,13 @@ WORDS = ("The ferry leaves the pier at nine.", "A heron stands in the mill pond.
 
 def vector(text: str, size: int) -> list[float]:
     """Return the sum of a random direction for each word, so that texts with common words are near each other."""
-    out = sum(direction(word, size) for word in text.lower().rstrip(".?").split())
-    return [float(number) for number in out]
+    directions = np.array([direction(word, size) for word in text.lower().rstrip(".?").split()])
+    return [float(number) for number in directions.sum(axis=0)]
 
 
 @cache
 def direction(word: str, size: int) -> Any:
+    """Return the direction of a word, the same at each call."""
     seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
     return np.random.default_rng(seed).normal(size=size)
 
