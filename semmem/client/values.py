@@ -106,6 +106,8 @@ def as_json(name: str, value: Any) -> bytes:
 # ---------------------------------------------------------------------- recipes, both ways
 
 _FIELDS = frozenset(f.name for f in dataclasses.fields(Recipe))
+_FREE = (None, "composite")
+"""The rerankers that load no model and send nothing."""
 _TABLES = {"lexical": LexicalSettings, "graph": GraphSettings, "conversation": ConversationSettings}
 
 
@@ -128,6 +130,7 @@ def plan_of(plan: Any, base: Recipe) -> Any:
 
     Without a name they are changes of ``base``. What is no mapping stays as it is. Raises InvalidInput for one that
     cannot be used, and for a cross-encoder that is not ``base``'s: which model is loaded, the owner of the server says.
+    The same holds for an endpoint, and for the regimes in which either of them runs.
     """
     if not isinstance(plan, Mapping):
         return plan
@@ -137,6 +140,9 @@ def plan_of(plan: Any, base: Recipe) -> Any:
             raise InvalidInput("A cross-encoder is chosen by the settings of the server; leave rerank out.")
         if reranker == "endpoint":
             raise InvalidInput("The settings of the server choose whether texts are sent away; leave rerank out.")
+    regimes = plan.get("rerank_regimes", base.rerank_regimes)
+    if isinstance(regimes, list | tuple) and tuple(regimes) != base.rerank_regimes and base.rerank not in _FREE:
+        raise InvalidInput("The settings of the server choose where its reranker runs; leave rerank_regimes out.")
     if set(plan) == _FIELDS:
         return recipe_of(plan)
     if "name" in plan and not (isinstance(plan["name"], str) and plan["name"] in RECIPES):

@@ -22,7 +22,7 @@ from semmem.model.errors import (
     SemmemError,
 )
 from semmem.model.failure import reason
-from semmem.model.field_kinds import Vector
+from semmem.model.field_kinds import MOST_DIMENSIONS, Vector
 from semmem.model.process.clock import standing, step
 from semmem.model.process.forks import Lock
 from semmem.model.protocols import Embedder
@@ -332,9 +332,10 @@ def identity(embedder: Embedder) -> dict[str, Any]:
     Raises InvalidInput where one of them is of another type, because the store records them.
     """
     name, dimensions, fingerprint = embedder.name, embedder.dimensions, embedder.fingerprint
-    if not isinstance(dimensions, int) or isinstance(dimensions, bool) or dimensions < 1:
+    if not isinstance(dimensions, int) or isinstance(dimensions, bool) or not 1 <= dimensions <= MOST_DIMENSIONS:
         raise InvalidInput(
-            f"The dimensions of the embedder {name} must be a whole number from 1, not {dimensions!r:.60}."
+            f"The dimensions of the embedder {name} must be a whole number from 1 to {MOST_DIMENSIONS:,}, not "
+            f"{dimensions!r:.60}."
         )
     if not (isinstance(name, str) and name and isinstance(fingerprint, str) and fingerprint):
         raise InvalidInput(

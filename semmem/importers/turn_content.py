@@ -1,4 +1,4 @@
-"""Whether a turn says something worth storing: rules as data, in English, German, Spanish and French.
+"""Whether a turn says something worth storing: phrases as data, in English, German, Spanish and French.
 
 A turn of nothing but known phrases ("yes, do it", "gracias") is an acknowledgement. Any other word makes it a turn with
 content, so "yes, port 6543" is stored.
@@ -7,69 +7,37 @@ content, so "yes, port 6543" is stored.
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Mapping
+from pkgutil import get_data
 
 __all__ = ["is_acknowledgement", "is_answer", "is_bare_question", "question_in"]
 
-_YES_OR_NO = (
-    "yes|yep|yeah|yup|ya|no|nope|nah|sure|of course|absolutely|definitely|correct|right|exactly|agreed|both|neither|"
-    "that one|the first|the second|the first one|the second one|the former|the latter|"
-    "ja|jawohl|nein|nee|doch|klar|natürlich|genau|richtig|stimmt|sicher|beides|auf keinen fall|"
-    "sí|si|no|claro|por supuesto|exacto|correcto|vale|desde luego|"
-    "oui|non|bien sûr|bien sur|exactement|tout à fait|exact|certainement|d'accord"
+_LANGUAGES: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    (get_data("semmem.text", "turn_phrases.toml") or b"").decode()
 )
-"""What answers a question."""
+"""The phrases of each language by their kind, as the head of the file describes them.
 
-_EMPTY = (
-    "ok|okay|okey|k|kk|alright|all right|fine|good|great|perfect|nice|cool|awesome|excellent|wonderful|amazing|super|"
-    "thanks|thank you|thx|ty|cheers|please|pls|sorry|hi|hey|hello|good morning|good evening|bye|goodbye|lgtm|"
-    "looks good|looks great|sounds good|sounds great|sounds right|that works|works for me|works|well done|good job|"
-    "great job|nice work|great work|nice one|got it|i see|understood|makes sense|fair enough|never mind|nevermind|"
-    "do it|do that|do so|go|go ahead|go for it|go on|continue|carry on|keep going|proceed|next|resume|start|stop|wait|"
-    "hold on|one moment|try again|again|retry|done|so much|very much|a lot|to me|with it|with that|on it|that|this|it|"
-    "now|then|and|i|you|we|too|very|so|it is|it's|is|that's|let me check|let me see|let me look|let me take a look|"
-    "i'll check|i'll take a look|i will check|i'll look into it|looking|checking|working on it|on it|you're welcome|"
-    "you are welcome|no problem|no worries|not yet|"
-    "danke|danke schön|danke dir|vielen dank|besten dank|bitte|gut|super|prima|toll|perfekt|passt|alles klar|"
-    "in ordnung|mach das|mach es|mach weiter|mach mal|weiter|weitermachen|los|fortfahren|hallo|guten morgen|"
-    "guten tag|tschüss|verstanden|einverstanden|warte|moment|stopp|nochmal|noch einmal|fertig|sehr|das|so|"
-    "gracias|muchas gracias|mil gracias|de nada|por favor|bien|muy bien|genial|perfecto|estupendo|hazlo|hazlo ya|"
-    "adelante|sigue|continúa|continua|siguiente|entendido|de acuerdo|está bien|esta bien|hola|buenos días|adiós|espera|"
-    "listo|otra vez|"
-    "merci|merci beaucoup|s'il te plaît|s'il vous plaît|stp|svp|très bien|parfait|super|génial|ça marche|ca marche|"
-    "vas-y|allez-y|fais-le|continue|continuez|suivant|compris|entendu|bonjour|salut|au revoir|attends|encore|c'est bon|"
-    "de rien"
-)
-"""What says nothing that is worth keeping."""
-
-_PROCEDURE = (
-    "shall i|should i|do you want me to|would you like me to|want me to|may i|can i|ready to|soll ich|"
-    "möchtest du dass ich|quieres que|puedo|debo|dois-je|voulez-vous que je|veux-tu que je|est-ce que je"
-)
-_COURTESIES = (
-    "anything else|is there anything else|is there anything else i can help with|"
-    "is there anything else i can help you with|"
-    "anything else i can help with|can i help with anything else|does that help|does that make sense|does this help|"
-    "sound good|does that sound good|is that ok|is that okay|noch etwas|sonst noch etwas|passt das|algo más|"
-    "autre chose|ça te va|ça vous va"
-)
-_GO_ON = (
-    "continue|proceed|go on|go ahead|carry on|start|begin|do it|do that|do so|try again|weitermachen|fortfahren|"
-    "anfangen|loslegen|continúe|continúo|siga|sigo|empiece|empiezo|continuer|commencer|y aller|je continue"
-)
-"""A question of the first that ends with one of the second asks for nothing but leave to go on."""
+They are read by pkgutil, because every hook waits for it, and importlib.resources takes longer to import than to read.
+"""
 
 
-def _phrases(table: str) -> frozenset[tuple[str, ...]]:
-    return frozenset(tuple(phrase.split()) for phrase in table.split("|"))
+def _phrases(kind: str) -> list[str]:
+    """Return the phrases of a kind in all languages."""
+    return [phrase.strip().casefold() for words in _LANGUAGES.values() for phrase in words[kind].split("|")]
 
 
-_ANSWERS = _phrases(_YES_OR_NO)
-_KNOWN = _ANSWERS | _phrases(_EMPTY)
+def _one_of(kind: str) -> str:
+    return "|".join(map(re.escape, _phrases(kind)))
+
+
+_ANSWERS = frozenset(tuple(phrase.split()) for phrase in _phrases("answers"))
+_KNOWN = _ANSWERS.union(tuple(phrase.split()) for phrase in _phrases("empty"))
 _LONGEST = max(map(len, _KNOWN))
 _MOST_WORDS = 12
 _LEAVE = re.compile(
-    rf"{_COURTESIES}|(?:{_PROCEDURE})(?: (?:now|just|then|me|jetzt|ahora|maintenant))* (?:{_GO_ON})"
-    r"(?: (?:now|then|with (?:it|this|that)|jetzt|ahora|maintenant))*"
+    f"{_one_of('courtesies')}|(?:{_one_of('procedure')})(?: (?:{_one_of('meanwhile')}))* (?:{_one_of('go_on')})"
+    f"(?: (?:{_one_of('behind')}))*"
 )
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _LIST = re.compile(r"[ \t]*(?:[-*•]|\(?[0-9a-zA-Z]{1,2}[.)])[ \t]")

@@ -14,6 +14,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.serialization import instant
 
 __all__ = [
+    "MOST_DIMENSIONS",
     "Choice",
     "Duration",
     "Json",
@@ -32,6 +33,9 @@ __all__ = [
 T = TypeVar("T")
 
 Schema: TypeAlias = dict[str, Any]
+
+MOST_DIMENSIONS = 16_000
+"""The longest vector: as long as pgvector stores one."""
 
 _DEEPEST = 100
 _LONGEST_TTL_S = 31_557_600_000.0
@@ -356,9 +360,9 @@ class Vector(Kind):
             raise InvalidInput(f"{name} must be a flat list of numbers.") from None
         if vector.dtype.kind not in "fiu" and vector.size:
             raise InvalidInput(f"{name} must be a flat list of numbers.")
-        if vector.ndim != 1 or not 1 <= len(vector) <= 2_000:
+        if vector.ndim != 1 or not 1 <= len(vector) <= MOST_DIMENSIONS:
             raise InvalidInput(
-                f"{name} must be a flat list of 1 to 2000 numbers; this one has the shape {vector.shape}."
+                f"{name} must be a flat list of 1 to {MOST_DIMENSIONS} numbers; this one has the shape {vector.shape}."
             )
         if not isinstance(value, np.ndarray) and any(isinstance(one, bool | np.bool_) for one in value):
             raise InvalidInput(f"{name} must be a flat list of numbers.")  # numpy takes them for 0 and 1

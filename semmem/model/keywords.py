@@ -5,7 +5,7 @@ Values are checked at run time too, so no type checker is needed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypedDict
 
@@ -104,4 +104,5 @@ class RecipeChanges(TypedDict, total=False):
     regime_reserve: Mapping[str, Mapping[str, int]]
     rerank: str | None
     rerank_depth: int
+    rerank_regimes: Sequence[str]
     headroom: int

@@ -15,6 +15,7 @@ from semmem.model.recipe_settings import (
     Fusion,
     GraphSettings,
     LexicalSettings,
+    Names,
     Number,
     OneOrEach,
     OrNone,
@@ -66,8 +67,8 @@ class Recipe:
     for the memory that more than half of the legs with an answer put first. ``exact_bonus`` is in units of the score
     that a first place in the lexical leg earns. ``regime_weights`` maps a regime to weights that replace those of
     ``weights``, and ``regime_reserve`` to places that replace those of ``reserve``, 0 for none. ``rerank`` names a
-    reranker that orders the first ``rerank_depth`` memories again. With ``headroom``, each leg returns at least that
-    many times the wanted hits, whatever its depth.
+    reranker that orders the first ``rerank_depth`` memories again, for questions of the ``rerank_regimes`` alone if
+    there are some. With ``headroom``, each leg returns at least that many times the wanted hits, whatever its depth.
 
     ``prior`` multiplies a score by ``prior_floor + (1 - prior_floor) * importance``. A ``prior_floor`` of None is the
     bounded prior: the whole range of importance is worth half of the step from a first to a second place in the
@@ -165,6 +166,12 @@ class Recipe:
     ] = field(default_factory=dict)
     rerank: Annotated[str | None, OrNone(Reranker()), "the reranker of the first hits", "hits"] = None
     rerank_depth: Annotated[int, Number(1, 1_000, whole=True), "first hits that the reranker orders again", "hits"] = 30
+    rerank_regimes: Annotated[
+        tuple[str, ...],
+        Names(),
+        "the regimes in which the reranker orders the first hits again; none: every regime",
+        "hits",
+    ] = ()
     headroom: Annotated[
         int, Number(0, 10, whole=True), "each leg returns at least this many times the wanted hits", "leg"
     ] = 0
@@ -230,6 +237,10 @@ class Recipe:
         """Return the reserve in ``regime``."""
         places = {**self.reserve, **self.regime_reserve.get(regime, {})}
         return {leg: place for leg, place in places.items() if place}
+
+    def reranker_in(self, regime: str = "any") -> str | None:
+        """Return the name of the reranker in ``regime``; None where none runs."""
+        return self.rerank if not self.rerank_regimes or regime in self.rerank_regimes else None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
@@ -379,6 +390,9 @@ def check(recipe: Recipe) -> None:
     regimes = _regimes(recipe.rank_constants)
     if unknown := [regime for regime in recipe.regime_reserve if regime not in regimes]:
         raise InvalidInput(f"regime_reserve has a regime {unknown[0]!r} that no rank constant names.")
+    if unknown := [regime for regime in recipe.rerank_regimes if regime not in regimes]:
+        known = f"it has {', '.join(sorted(regimes))}" if regimes else "the recipe has one for every question"
+        raise InvalidInput(f"rerank_regimes has a regime {unknown[0]!r} that no rank constant names; {known}.")
     for regime in ("any", *recipe.regime_reserve):
         places = recipe.reserve_in(regime)
         if len(set(places.values())) != len(places):

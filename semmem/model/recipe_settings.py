@@ -430,7 +430,7 @@ class ConversationSettings:
     """Rules for memories with an author; see semmem.legs.conversation. They act inside the legs, not in fusion.
 
     Questions that collect ("which cities has she", "how many") and months are recognised in English, German, Spanish
-    and French, by the language of the namespace; greetings in English only.
+    and French, by the language of the namespace; greetings before a text in English only.
     """
 
     dialogue: Annotated[bool, Switch(), "apply rules about authors only if authors take turns"] = False

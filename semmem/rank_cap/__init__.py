@@ -70,14 +70,24 @@ def reach(
         raise InvalidInput(f"The recipe asks no leg {other[0]}; give ranges for {', '.join(recipe.legs)}.")
     recipe = deep_enough(recipe, k) if deepened else recipe
     names = list(dict.fromkeys([*recipe.weights, *also]))
-    shown = k if recipe.rerank is None else max(k, recipe.rerank_depth)
-    notes = [] if recipe.rerank is None else [_of_reranker(recipe.rerank, recipe.rerank_depth, shown)]
-    facts = Facts(shown, k if shown == k else 0, scope_size, base_sizes or {}, endless, ranges=ranges or {})
-    assumed = [name for name in ASSUMPTIONS if name != "no reranker" or recipe.rerank is None]
+    facts = Facts(k, k, scope_size, base_sizes or {}, endless, ranges=ranges or {})
+    reranks_always = all(recipe.reranker_in(regime) for regime in recipe.regimes)
+    assumed = [name for name in ASSUMPTIONS if name != "no reranker" or not reranks_always]
     assumed += [WITHIN_RANGES] if ranges else []
     absent = dict.fromkeys(recipe.legs, "has no memory in scope") if scope_size == 0 else {}
-    regimes = {regime: _regime(recipe, regime, names, facts, absent, k, notes) for regime in recipe.regimes}
+    regimes = {regime: _before(recipe, regime, names, facts, absent, k) for regime in recipe.regimes}
     return Reach(recipe.name, k, regimes, tuple(assumed))
+
+
+def _before(
+    recipe: Recipe, regime: str, names: Sequence[str], facts: Facts, absent: Mapping[str, str], k: int
+) -> RegimeReach:
+    """Return the reach before a question is asked: where a reranker runs, of what it is shown."""
+    if (reranker := recipe.reranker_in(regime)) is None:
+        return _regime(recipe, regime, names, facts, absent, k, [])
+    shown = max(k, recipe.rerank_depth)
+    facts = replace(facts, k=shown, kept=k if shown == k else 0)
+    return _regime(recipe, regime, names, facts, absent, k, [_of_reranker(reranker, recipe.rerank_depth, shown)])
 
 
 def reach_in(recipe: Recipe, lists: Lists | Mapping[str, Lists], k: int, *, scope_size: int | None = None) -> Reach:

@@ -185,7 +185,7 @@ class Recaller:
             candidates = _accessed(found, snapshot, window)
             groups = cut(candidates, window)
         matched, is_exact = total(candidates, [fused.key for fused, _ in groups] if candidates.newer else ())
-        if plan.recipe.rerank is not None:
+        if plan.recipe.reranker_in(candidates.regime) is not None:
             candidates = self._reranked(candidates, snapshot, asked, timings)
             groups = cut(candidates, window)
         sure = confidence(candidates)
@@ -349,16 +349,17 @@ class Recaller:
     ) -> Candidates:
         """Let the recipe's reranker, if any, reorder the head of the list; where it fails, the fused order stays."""
         recipe, window, now = candidates.recipe, asked.window, asked.now
-        if recipe.rerank is None or window.sort_by != "relevance":
+        name = recipe.reranker_in(candidates.regime)
+        if name is None or window.sort_by != "relevance":
             return candidates
         started = time.perf_counter()
         try:
             head = [fused for fused, _ in cut(candidates, window)[: recipe.rerank_depth]]
             shown = fetched(snapshot, candidates, head)
             rows = [(fused, *shown[fused.key]) for fused in head if fused.key in shown]
-            if recipe.rerank not in self._rerankers:
-                self._rerankers[recipe.rerank] = self._load_reranker(recipe.rerank)
-            reranker = self._rerankers[recipe.rerank]
+            if name not in self._rerankers:
+                self._rerankers[name] = self._load_reranker(name)
+            reranker = self._rerankers[name]
             terms = reranker.rerank(
                 asked.text,
                 [memory for _, memory, _ in rows],

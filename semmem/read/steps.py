@@ -8,7 +8,7 @@ which the differential test finds (tests/rank_cap/differential.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum, inf
 
@@ -99,8 +99,11 @@ def lists(candidates: Candidates, window: Cut, *, withheld: bool = False) -> Lis
 
 def lists_by_regime(candidates: Candidates, window: Cut, *, withheld: bool = False) -> dict[str, Lists]:
     """Return ``lists`` for each regime of the recipe: a prior by time weighs by the least factor of its regime."""
-    regimes = candidates.recipe.regimes
-    return {name: lists(replace(candidates, regime=name), window, withheld=withheld) for name in regimes}
+    each = {
+        name: replace(candidates, regime=name, reranked=_terms_in(name, candidates))
+        for name in candidates.recipe.regimes
+    }
+    return {name: lists(one, window, withheld=withheld) for name, one in each.items()}
 
 
 def unseen(candidates: Candidates) -> dict[str, str]:
@@ -214,6 +217,14 @@ def _scaled(fused: Fused[Key], factor: float, most: float) -> Fused[Key]:
     score = min(most, product)  # the product rounds, and a reranker may give scores below 0
     lower = (score - product) / max(1, len(fused.components))
     return fused._replace(score=score, components={n: share * factor + lower for n, share in fused.components.items()})
+
+
+def _terms_in(regime: str, candidates: Candidates) -> Mapping[Key, Mapping[str, float]]:
+    """Return the reranker's terms in ``regime``: empty ones where it would run and was not asked."""
+    if candidates.recipe.reranker_in(regime) is None:
+        return {}
+    was_asked = candidates.recipe.reranker_in(candidates.regime) is not None
+    return candidates.reranked if was_asked else {key: {} for key in candidates.metadata}
 
 
 def _of_reranker(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:

@@ -27,7 +27,7 @@ from semmem.model import errors
 from semmem.model.memory_fields import FIELDS, FILTERS
 from semmem.model.recipe import SETTINGS
 from semmem.read.overrides import settings_in
-from tests.docs import peers
+from tests.docs import encoders, peers
 
 __all__ = ["DOCUMENTS", "written"]
 
@@ -209,9 +209,16 @@ KNOWN = {
 """Sets that others publish numbers of, by set and stratum of eval/results/levels.json."""
 
 
+def _levels() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((ROOT / "eval" / "results" / "levels.json").read_text(encoding="utf-8"))[
+        "rows"
+    ]
+    return found
+
+
 def levels() -> str:
     """Return how much of what answers is among the first hits, on sets that others publish numbers of."""
-    found = json.loads((ROOT / "eval" / "results" / "levels.json").read_text(encoding="utf-8"))["rows"]
+    found = _levels()
     metrics = {
         "Success@5": "any, first 5",
         "R@5": "share, first 5",
@@ -232,6 +239,34 @@ def levels() -> str:
             yield name, str(of["R@5"]["questions"]), *(cell(of[metric]) for metric in metrics)
 
     return table(["set", "questions", *metrics.values()], rows())
+
+
+def readme_levels() -> str:
+    """Return the same for the README: shares of the first ten, and what is found of them at five."""
+    metrics = {"Success@5": "any of the wanted in 5", "R@5": "share in 5", "R@10": "share in 10"}
+
+    def rows() -> Iterator[Sequence[str]]:
+        for known, name in KNOWN.items():
+            of = {r["metric"]: r for r in _levels() if (r["data"], r["stratum"]) == known}
+            yield name, str(of["R@5"]["questions"]), *(encoders.share(of[metric]) for metric in metrics)
+
+    return table(["", "questions", *metrics.values()], rows())
+
+
+def readme_encoders() -> str:
+    """Return recall@10 of each embedder by set, its costs, and which to choose."""
+    head, *lines = encoders.rows(["R@10"], intervals=True)
+    return table(["recall@10", *head[1:]], iter(lines))
+
+
+def all_encoders() -> str:
+    """Return three metrics of each embedder by set, and all its costs."""
+    head, *lines = encoders.rows(["R@5", "R@10", "nDCG@10"], intervals=False)
+    each = encoders.ENCODERS.values()
+    more = [[str(one.passage_ms), str(one.dimensions), str(one.max_tokens)] for one in each]
+    costly = ["ms a passage", "dimensions", "longest text in tokens"]
+    lines = [[*line[:5], *extra, *line[5:-1]] for line, extra in zip(lines, more, strict=True)]
+    return table([*head[:5], *costly, *head[5:-1]], iter(lines))
 
 
 def best_legs() -> str:
@@ -344,6 +379,9 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "floors": floors,
     "finds": finds,
     "levels": levels,
+    "readme levels": readme_levels,
+    "readme encoders": readme_encoders,
+    "encoders": all_encoders,
     "best legs": best_legs,
     "company": company,
     "hooks": hooks,

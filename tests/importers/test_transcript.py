@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from semmem.importers.client_blocks import words_of
 from semmem.importers.transcript import Question, read, reading
 from semmem.importers.turn_content import is_acknowledgement, is_answer, is_bare_question, question_in
 from semmem.model.errors import InvalidInput
+from semmem.text.languages import LANGUAGES
 from tests.importers.transcripts import CLAUDE, CODEX, OLD_CODEX, SESSION, claude, written
 from tests.interfaces.cli.program import in_process
 
@@ -123,10 +126,15 @@ EMPTY = [
     "ja, mach das", "Vielen Dank!", "alles klar, weiter", "Passt, danke dir.", "nein danke",
     "sí, hazlo", "Muchas gracias", "vale, adelante", "de acuerdo, continúa",
     "oui, vas-y", "Merci beaucoup !", "d'accord, continue", "ça marche", "c’est bon",
+    "Guten Abend!", "Großartig.", "Moin", "Danke sehr, passt so.", "Na klar, leg los",
+    "Klingt gut. Mach weiter!", "Auf Wiedersehen",
+    "Buenas tardes", "Hola, buenas", "Claro que sí, adelante", "Me parece bien. ¡Muchísimas gracias!", "Hasta mañana",
+    "Bonsoir", "Coucou !", "Bien sûr, allez-y", "C’est ça, mille mercis", "Pas de souci, à demain",
 ]  # fmt: skip
 FULL = [
     "yes, port 6543", "ok use tabs", "no, never on Friday", "thanks, Ada", "do it on main", "continue with pooler.toml",
     "3", "yes: 30s", "ja, aber erst Montag", "nein, Port 6543", "sí, en el puerto 6543", "gracias, Ana",
+    "Guten Abend, Petra", "passt erst Montag", "hasta el lunes", "buenas, soy Ana", "bonsoir Anne", "à lundi",
     "oui, mais pas vendredi", "la nôtre", "go to Oslo", "great is the name of the branch", "stop the pooler",
 ]  # fmt: skip
 
@@ -149,6 +157,17 @@ def test_an_acknowledgement_that_carries_a_fact_is_a_memory(text: str, fact: str
     assert not is_acknowledgement(f"{text} {fact}")
 
 
+def test_the_phrases_of_each_language_are_of_the_same_kinds_and_in_small_letters() -> None:
+    words = tomllib.loads(files("semmem.text").joinpath("turn_phrases.toml").read_text(encoding="utf-8"))
+    assert tuple(words) == LANGUAGES
+    for language, kinds in words.items():
+        assert sorted(kinds) == ["answers", "behind", "courtesies", "empty", "go_on", "meanwhile", "procedure"]
+        for kind, phrases in kinds.items():
+            each = [phrase.strip() for phrase in phrases.split("|")]
+            assert each == [" ".join(phrase.lower().split()) for phrase in each], (language, kind)
+            assert "" not in each, (language, kind)
+
+
 # ---------------------------------------------------------------------- questions
 
 
@@ -164,6 +183,12 @@ def test_an_acknowledgement_that_carries_a_fact_is_a_memory(text: str, fact: str
         ("See https://example.org/?a=b for it.", "", False),
         ("Shall I continue?", "", False),
         ("Soll ich jetzt weitermachen?", "", False),
+        ("Möchtest du, dass ich fortfahre?", "", False),
+        ("¿Quieres que siga ahora?", "", False),
+        ("Est-ce que je peux continuer maintenant ?", "", False),
+        ("Soll ich Port 6543 nehmen?", "Soll ich Port 6543 nehmen?", True),
+        ("¿Quieres que use tabs?", "¿Quieres que use tabs?", True),
+        ("Veux-tu que je change le port ?", "Veux-tu que je change le port ?", True),
         ("It is done. Is there anything else I can help with?", "", False),
         ("What? No.", "", False),
     ],

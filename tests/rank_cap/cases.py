@@ -113,6 +113,8 @@ def _recipe(draw: random.Random, names: Sequence[str]) -> Recipe:
         rerank_depth=draw.choice([1, 2, 3, 6]),
         headroom=draw.choice([0, 0, 0, 2]),
     )
+    if plan.rerank and len(plan.regimes) > 1:
+        plan = replace(plan, rerank_regimes=draw.choice([(), ("named",), ("unnamed",)]))
     return semmem.recipe(plan)
 
 

@@ -220,6 +220,21 @@ def test_no_lists_are_shown_that_let_a_memory_in_where_a_reranker_decides_what_i
     assert (of_returned.witness, of_returned.counter_witness) == (None, None)
 
 
+def test_a_reranker_of_some_regimes_changes_the_reach_of_those_alone() -> None:
+    plain = reach("default", 10)
+    some = recipe("default", rerank="composite", rerank_regimes=["unnamed", "described"])
+    found = reach(some, 10)
+    for regime in ("named", "anchored"):
+        assert found.regimes[regime] == plain.regimes[regime]
+        assert found.regimes[regime].worst == "guaranteed"
+    for regime in ("unnamed", "described"):
+        assert found.regimes[regime] == reach(recipe("default", rerank="composite"), 10).regimes[regime]
+        assert found.regimes[regime].worst == "possible"
+    assert "no reranker" in found.assumptions
+    every = recipe(some, rerank_regimes=["anchored", "described", "named", "unnamed"])
+    assert "no reranker" not in reach(every, 10).assumptions
+
+
 def test_a_reranker_that_is_shown_less_than_is_returned_orders_only_that() -> None:
     # .9/61 = .0148 is below 1/63, the third of a list, and above 1/70, the tenth
     few = recipe("seed", weights={"graph": 0.9}, rerank="composite", rerank_depth=3)

@@ -263,6 +263,22 @@ def test_a_reranker_decides_among_what_it_is_shown_and_nothing_beyond(told: semm
     assert reach(found(told, heavy, lists, limit=2), "graph").class_ == "possible"
 
 
+@pytest.mark.parametrize("regimes", [["named"], ["unnamed"]])
+def test_a_recall_knows_the_regimes_in_which_its_reranker_would_have_run(
+    told: semmem.Semmem, regimes: list[str]
+) -> None:
+    constants = {"named": 60.0, "unnamed": 60.0}
+    plan = semmem.recipe(SEED, rank_constants={"graph": constants}, rerank="composite", rerank_depth=4)
+    plan = semmem.recipe(plan, rerank_regimes=regimes)
+    lists = {"lexical": ids(0, 1, 2, 3, 5, 6, 7), "graph": ids(4)}
+    recalled = found(told, plan, lists, limit=2)
+    assert recalled.regime == "unnamed"
+    assert ("relevance" in recalled[0].components) == (regimes == ["unnamed"])
+    each = {name: of.legs["lexical"].certificate for name, of in recalled.reach.regimes.items()}
+    reranked = {name for name, said in each.items() if said.startswith("The reranker composite orders the first 4")}
+    assert reranked == {*regimes}
+
+
 # ---------------------------------------------------------------------- importance and the exact bonus
 
 

@@ -285,7 +285,7 @@ def _check(route: Route, arguments: dict[str, Any], service: Service) -> None:
     changes = {name: value for name, value in arguments.items() if name != "namespace"}
     if not changes:
         raise InvalidInput('Give a setting to change, such as {"weights": {"graph": 0.5}}.')
-    plan_of({"rerank": arguments.get("rerank")}, service.mem.recipe)
+    plan_of({name: arguments[name] for name in ("rerank", "rerank_regimes") if name in arguments}, service.mem.recipe)
 
 
 def _expected(route: Route, request: Request, arguments: dict[str, Any]) -> list[int | str] | None:

@@ -1,6 +1,7 @@
 """Find the nearest vectors in PostgreSQL, and maintain their index.
 
-A small scope is scanned exactly. A large one is searched by HNSW on halfvec and rescored exactly. Inserting into HNSW
+A small scope is scanned exactly. A large one is searched by HNSW on halfvec and rescored exactly; of a vector with more
+than 4,000 dimensions the index has the first 4,000, which is as many as pgvector takes. Inserting into HNSW
 costs one to three milliseconds per vector, so new vectors stay out of the index: a query scans them exactly beside the
 index, and ``maintain`` inserts them, or builds the index anew where they are many.
 """
@@ -23,7 +24,7 @@ from semmem.stores.postgres.encoding import made_by
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
-__all__ = ["INDEXED", "INDEX_FROM", "build_memory", "index", "nearest", "session_setting"]
+__all__ = ["INDEXED", "INDEX_FROM", "build_memory", "index", "nearest", "session_setting", "with_index"]
 
 _SQL = statements("postgres")
 
@@ -49,6 +50,9 @@ _PATIENCE = "1500ms"
 """How long readers may have to queue behind us while we wait for the table."""
 
 _WIDEST = 4_000
+
+_MOST_INDEXED = 4_000
+"""The dimensions that an index of halfvec takes."""
 
 _BREADTH = 1_000
 """What hnsw.ef_search can be at most."""
@@ -92,7 +96,7 @@ def _indexed(
         if len(scope.allowed) < _WITHIN:
             return []
         count = min(_WIDEST, 4 * count)
-    statement = _SQL["nearest_indexed"].format(dimensions=dimensions)
+    statement = with_index("nearest_indexed", dimensions)
     index_parameters = {**parameters, "candidates": count, "depth": count}
     with pipelined_transaction(connection):
         connection.execute(_SQL["plan_for_these"])
@@ -153,9 +157,22 @@ def _index(connection: Connection, dimensions: int, table: str, shrink: bool) ->
                 connection.execute(f"VACUUM (FULL) {table}")
         count = int(only(connection.execute(_SQL["embedding_in_index_count"].format(table=table)))[0])
         with session_setting(connection, "maintenance_work_mem", build_memory(connection, count, dimensions)):
-            connection.execute(_SQL["embedding_index"].format(dimensions=int(dimensions), table=table))
+            connection.execute(with_index("embedding_index", dimensions, table))
     connection.execute(f"VACUUM (ANALYZE) {table}")  # otherwise the exact scan would still read the moved rows
     return vector_count or count
+
+
+def with_index(name: str, dimensions: int, table: str = "embedding") -> str:
+    """Return a statement that builds or uses the index of ``table``, whose vectors have so many dimensions."""
+    indexed, asked = _halved("vector", dimensions), _halved("%(vector)s::public.vector", dimensions)
+    return _SQL[name].format(indexed=indexed, asked=asked, table=table)
+
+
+def _halved(vector: str, dimensions: int) -> str:
+    """Return the SQL of a vector as the index has it."""
+    if dimensions <= _MOST_INDEXED:
+        return f"{vector}::public.halfvec({int(dimensions)})"
+    return f"public.subvector({vector}, 1, {_MOST_INDEXED})::public.halfvec({_MOST_INDEXED})"
 
 
 def build_memory(connection: Connection, count: int, dimensions: int) -> str:
@@ -172,7 +189,7 @@ def _memory(connection: Connection, count: int, dimensions: int) -> tuple[int, i
     """Return how many MB the index of ``count`` vectors needs while it is built, and how many it may take."""
     here = str(connection.info.host).startswith("/")  # a socket, so the server is on this machine
     most = machine.memory() >> 22 if here else _BUILD_MB
-    return count * (2 * dimensions + _LINKS_BYTES) >> 20, max(_BUILD_MB, most)
+    return count * (2 * min(dimensions, _MOST_INDEXED) + _LINKS_BYTES) >> 20, max(_BUILD_MB, most)
 
 
 def _given_up(connection: Connection, table: str) -> bool:

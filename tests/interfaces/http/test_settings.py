@@ -94,6 +94,8 @@ def test_weights_rank_constants_depths_and_recipe_are_shown_as_they_count(http: 
         ({"weights": {"nobody": 1}, "rank_constants": {"nobody": 1}}, "There is no leg named 'nobody'"),
         ({"rerank": "cross_encoder:x"}, "A cross-encoder is chosen by the settings of the server"),
         ({"rerank": "endpoint"}, "The settings of the server choose whether texts are sent away"),
+        ({"rerank_regimes": ["talk"]}, "rerank_regimes has a regime 'talk' that no rank constant names"),
+        ({"rerank_regimes": "named"}, "rerank_regimes must be a list of names, not 'named'."),
         ({}, "Give a setting to change"),
     ],
 )

@@ -15,9 +15,9 @@ import pytest
 import semmem
 from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
+from semmem.stores.postgres import nearest
 from semmem.stores.postgres.moving import copy
 from semmem.stores.postgres.moving import tables as postgres_tables
-from semmem.stores.sql_files import statements
 from tests.stores.audit import check, sql
 from tests.stores.filled import asked, held, rows, tables, write
 
@@ -250,7 +250,7 @@ def test_the_vector_index_is_built_where_the_source_has_one(filled: str, other_u
     sql(filled, "UPDATE embedding SET indexed = true WHERE ord > 20")
     with semmem.connect(filled, embedder="hashing") as mem:
         dimensions = mem.store.vectors.embedder()["dimensions"]
-    sql(filled, statements("postgres")["embedding_index"].format(table="embedding", dimensions=dimensions))
+    sql(filled, nearest.with_index("embedding_index", dimensions))
     assert semmem.copy(filled, other_url).indexed
     what = "SELECT indexdef, indisvalid FROM pg_indexes, pg_index WHERE indexname = 'embedding_hnsw' AND indexrelid = "
     what += "'embedding_hnsw'::regclass"

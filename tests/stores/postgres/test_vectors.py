@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from pgvector import Vector
 
 import semmem
 from semmem.stores.postgres import nearest
@@ -247,6 +248,43 @@ def test_without_an_index_a_large_namespace_is_scanned(store_url: str, monkeypat
         assert recalled() == before
         mem.store.run(lambda c: c.execute("DROP INDEX embedding_hnsw"))
         assert recalled() == before
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "indexed"),
+    [
+        (2_560, "vector)::halfvec(2560)"),
+        (4_000, "vector)::halfvec(4000)"),
+        (4_096, "subvector(vector, 1, 4000))::halfvec(4000)"),
+    ],
+)
+def test_vectors_of_many_dimensions_have_an_index_that_finds_what_a_scan_finds(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, dimensions: int, indexed: str
+) -> None:
+    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
+    vectors = np.random.default_rng(7).normal(size=(120, dimensions))
+    with semmem.connect(store_url, embedder="none", resident_mb=0) as mem:
+        mem.remember_many({"id": f"m{n}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors))
+
+        def recalled() -> list[tuple[str, float]]:
+            found = mem.recall("note", vector=vectors[17] + vectors[20], recipe="dense", limit=5)
+            assert not found.degraded
+            return [(hit.memory.id, hit.legs["dense"].score) for hit in found]
+
+        before = recalled()
+        assert {id for id, _ in before[:2]} == {"m17", "m20"}
+        assert mem.maintain()["indexed"] == 120
+        assert indexed in sql(store_url, "SELECT indexdef FROM pg_indexes WHERE indexname = 'embedding_hnsw'")[0][0]
+        assert recalled() == before
+        given = {"vector": Vector(vectors[17]), "namespace": "default", "embedder": None, "candidates": 9, "depth": 9}
+
+        def plan(connection: Any) -> str:
+            connection.execute("SET enable_seqscan TO off; SET enable_sort TO off; SET enable_bitmapscan TO off")
+            return str(
+                connection.execute("EXPLAIN " + nearest.with_index("nearest_indexed", dimensions), given).fetchall()
+            )
+
+        assert "Index Scan using embedding_hnsw" in mem.store.run(plan)
 
 
 @pytest.mark.slow

@@ -59,7 +59,9 @@ def examine(cli: CommandLine, *, connect: bool) -> list[Finding]:
     out = examination.of_process(settings, examination.model(settings))
     if (address := _address(cli)) is not None:
         return [*out, *(_behind(cli, address, out) if connect else [])]
-    store = _store(cli) if connect else []  # first, because it starts the server
+    store: list[Finding] = []
+    if connect:  # first, because it starts the server, and a store may have another embedder than the settings
+        out, store = _opened(cli, out)
     return [*out, _server(cli), *store]
 
 
@@ -131,14 +133,15 @@ def _is_sqlite(cli: CommandLine) -> bool:
     return parse_url(settings.url, home=settings.home).kind == "sqlite"
 
 
-def _store(cli: CommandLine) -> list[Finding]:
-    from semmem.client.examination import store
+def _opened(cli: CommandLine, here: list[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """Return what is found of this process and of the store; ``here`` for the first where the store does not open."""
+    from semmem.client.examination import in_use, store
 
     try:
         with cli.connect() as mem:
-            return store(mem)
+            return in_use(mem), store(mem)
     except SemmemError as error:
-        return [Finding("store", "bad", str(error))]
+        return here, [Finding("store", "bad", str(error))]
 
 
 def unindexed(mem: Semmem, counts: Mapping[str, int]) -> str | None:

@@ -308,7 +308,7 @@ def index_vectors(connection: Connection) -> bool:
     dimensions = int(row[0]["dimensions"])
     connection.execute(f"SET LOCAL maintenance_work_mem TO '{nearest.build_memory(connection, count, dimensions)}'")
     connection.execute(_SQL["embedding_index_drop"].format(table=_VECTORS))
-    statement = _SQL["embedding_index"].format(table=_VECTORS, dimensions=dimensions)
+    statement = nearest.with_index("embedding_index", dimensions, _VECTORS)
     connection.execute(statement.replace(" CONCURRENTLY", ""))  # nobody else uses a store that is being filled
     return True
 

@@ -25,7 +25,7 @@ WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s)
 ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s;
 
 -- nearest_indexed --
--- Nearest vectors, approximate over those in the HNSW index (halfvec, as many candidates as are worth rescoring) and
+-- Nearest vectors, approximate over those in the HNSW index (of {indexed}, as many candidates as are worth rescoring) and
 -- exact over the others, then all by exact cosine. The index scan continues (hnsw.iterative_scan) until enough rows are
 -- of the namespace, or it has seen hnsw.max_scan_tuples of others; so the rows from the index are counted separately.
 -- Nothing where there is no index, or one whose build was interrupted.
@@ -34,7 +34,7 @@ WITH near AS MATERIALIZED (
     WHERE indexed AND namespace = %(namespace)s
       AND (SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass('embedding_hnsw'))
       AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
-    ORDER BY (vector::public.halfvec({dimensions})) <#> %(vector)s::public.vector::public.halfvec({dimensions})
+    ORDER BY ({indexed}) <#> {asked}
     LIMIT %(candidates)s
 ), rest AS MATERIALIZED (
     SELECT ord, vector FROM embedding WHERE NOT indexed AND namespace = %(namespace)s
@@ -55,10 +55,10 @@ SET LOCAL plan_cache_mode TO force_custom_plan;
 SELECT set_config('hnsw.ef_search', %(breadth)s, true);
 
 -- embedding_index --
--- Build the one index of the store; {dimensions} is a whole number from meta, as an index needs it written out. {table}
--- is embedding, or the staging vectors that take its place.
+-- Build the one index of the store; {indexed} is the vector in half precision, with its dimensions written out, as an
+-- index needs it. {table} is embedding, or the staging vectors that take its place.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {table}_hnsw ON {table}
-USING hnsw ((vector::public.halfvec({dimensions})) public.halfvec_ip_ops) WITH (m = 16, ef_construction = 128)
+USING hnsw (({indexed}) public.halfvec_ip_ops) WITH (m = 16, ef_construction = 128)
 WHERE indexed;
 
 -- embedding_index_ready --
