@@ -27,8 +27,8 @@ from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.postgres import forget, links, nearest, postings
 from semmem.stores.postgres.connection import by_namespace
-from semmem.stores.postgres.nearest import session_setting
 from semmem.stores.postgres.typed import Connection, only
+from semmem.stores.postgres.vacuum import session_setting, vacuum
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -278,8 +278,9 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     if embedded:
         _shrunk(store, "posting", packed)
         _shrunk(store, "likeness_key", alike)
-    tables = (*_TABLES, *_EMPTIED) if embedded else _TABLES
-    store.run(lambda c: c.execute(f"{'VACUUM (ANALYZE)' if embedded else 'ANALYZE'} {', '.join(tables)}"))
+        store.run(lambda c: vacuum(c, (*_TABLES, *_EMPTIED), "ANALYZE"))
+    else:
+        store.run(lambda c: c.execute(f"ANALYZE {', '.join(_TABLES)}"))
     indexed = _indexed(store, store.vectors.embedder(), embedded)
     counts = {"folded": flushed, "joined": merged, "indexed": indexed or 0, **({"busy": 1} if indexed is None else {})}
     if embedded:
