@@ -56,7 +56,7 @@ _SQL = statements("postgres")
 
 PATIENCE = "1500ms"
 """How long other sessions may queue behind a scrub that waits for a session that uses the table."""
-_PATIENCE_S = 1.5
+_SNAPSHOT_PATIENCE_S = 30.0
 _TURNS, _PAUSE = 20, 0.2
 _CLEARS_STATISTICS = 180_000
 """The first version of the server that has a function for it."""
@@ -328,11 +328,13 @@ def _wait_for_snapshots(connection: Connection) -> None:
     Raises StoreUnavailable where somebody goes on. The snapshots of other users are seen by those alone who may.
     """
     mark = only(connection.execute(_SQL["scrub_mark"]))[0]
-    for _ in range(_TURNS):
-        if not only(connection.execute(_SQL["scrub_snapshots"], {"mark": mark}))[0]:
-            return
-        time.sleep(_PATIENCE_S)
-    raise StoreUnavailable("Another program, such as a backup, keeps reading an earlier state of this store; try again later.")
+    end = time.monotonic() + _SNAPSHOT_PATIENCE_S
+    while only(connection.execute(_SQL["scrub_snapshots"], {"mark": mark}))[0]:
+        if time.monotonic() > end:
+            raise StoreUnavailable(
+                "Another program, such as a backup, keeps reading an earlier state of this store; try again later."
+            )
+        time.sleep(_PAUSE)
 
 
 def _rewrite(connection: Connection, table: str) -> None:
