@@ -91,20 +91,21 @@ def test_maintain_rewrites_the_keys_where_a_fifth_of_them_has_been_packed(
     embedded_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upkeep, "_MANY", 10)
-    shared = "The house stands by the river and its garden has seven old pear trees and one well."
+    shared = "The house stands by the river and its garden has seven old pear trees."
     with semmem.connect(embedded_url, embedder="none") as mem:
-        mem.remember_many([{"id": f"m{n}", "text": f"{shared} Zebra{n} eats gnu{n} soup."} for n in range(40)])
+        own = "Zebra{0} eats gnu{0} soup. Quince{0} paints door{0} blue."
+        mem.remember_many([{"id": f"m{n}", "text": f"{shared} {own.format(n)}"} for n in range(40)])
 
         def rows_and_file() -> tuple[int, int]:
             read = "SELECT count(*), pg_relation_filenode('likeness_key')::int8 FROM likeness_key"
             rows, file = mem.store.run(lambda c: c.execute(read).fetchone())
             return rows, file
 
-        before, file = rows_and_file()
+        rows, file = rows_and_file()
+        assert rows == 560
         mem.maintain()
         left, other = rows_and_file()
-        packed = before - left
-        assert left / 4 <= packed < left  # fewer than half of them
+        assert left == 404  # so 156 were packed: more than a fifth, and fewer than half
         assert other != file
 
 
