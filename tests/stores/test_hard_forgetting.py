@@ -7,16 +7,20 @@ import os
 import random
 import re
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 
 import semmem
-from semmem.stores.postgres import nearest
+from semmem.model.errors import StoreUnavailable
+from semmem.stores.postgres import forget, nearest
 from tests.stores.audit import sql
 
 FIELDS = ("text", "earlier", "title", "tag", "metadata", "author", "session", "source", "secret", "link")
@@ -123,6 +127,89 @@ def test_a_hard_forget_leaves_no_byte_of_a_vector_and_maintain_builds_the_index_
         assert mem.maintain()["indexed"] == 119
         assert mem.store.run(nearest._ready)
         assert [nearest_to(n) for n in (6, 8, 119)] == ["m6", "m8", "m119"]
+
+
+def scrubs(mem: semmem.Semmem) -> tuple[int, int]:
+    """Return the number of the last rewriting of the files that began, and of the last one that was completed."""
+    facts = sql(mem, "SELECT (value->>'begun')::int, (value->>'done')::int FROM meta WHERE key = 'scrubs'")
+    return facts[0] if facts else (0, 0)
+
+
+@contextmanager
+def rewriting(mem: semmem.Semmem) -> Iterator[psycopg.Connection[Any]]:
+    """Hold the lock of those who rewrite the files, as another process does."""
+    with psycopg.connect(mem.store.url, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(hashtextextended('semmem scrub', 0))")
+        yield other
+
+
+@contextmanager
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Yield a function that waits until so many calls have read the number of the last rewriting."""
+    read, called = forget._scrubs, threading.Semaphore(0)
+
+    def noted(connection: Any) -> tuple[int, int]:
+        numbers = read(connection)
+        called.release()
+        return numbers
+
+    def wait(count: int) -> None:
+        for _ in range(count):
+            assert called.acquire(timeout=60)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(forget, "_scrubs", noted)
+        yield wait
+
+
+def test_hard_forgets_that_wait_for_another_one_share_the_next_rewriting(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with semmem.connect(store_url, embedder="none") as mem, ThreadPoolExecutor(3) as callers:
+        mem.remember_many([{"id": f"m{n}", "text": f"note {n}"} for n in range(5)])
+        with waiting(monkeypatch) as wait:
+            with rewriting(mem):
+                calls = [callers.submit(mem.forget, f"m{n}", hard=True) for n in range(3)]
+                wait(3)
+                assert scrubs(mem) == (0, 0)
+            assert [call.result(60) for call in calls] == [1, 1, 1]
+        assert scrubs(mem) == (1, 1)
+        assert mem.forget("m3", hard=True) == 1
+        assert scrubs(mem) == (2, 2)
+
+
+def test_a_rewriting_that_began_before_a_hard_forget_does_not_count_for_it(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with semmem.connect(store_url, embedder="none") as mem, ThreadPoolExecutor(1) as callers:
+        mem.remember_many([{"id": f"m{n}", "text": f"note {n}"} for n in range(2)])
+        with mem.store.lasting() as connection:
+            forget._note_scrubs(connection, 1, 0)
+            with waiting(monkeypatch) as wait:
+                with rewriting(mem):
+                    call = callers.submit(mem.forget, "m0", hard=True)
+                    wait(1)
+                    forget._note_scrubs(connection, 1, 1)
+                assert call.result(60) == 1
+        assert scrubs(mem) == (2, 2)
+
+
+def test_a_hard_forget_ends_without_success_while_somebody_reads_an_earlier_state(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forget, "_SNAPSHOT_PATIENCE_S", 0.0)
+    with semmem.connect(store_url, embedder="none") as mem:
+        mem.remember("The heron sleeps.", id="gone")
+        with psycopg.connect(mem.store.url) as reader:
+            reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            reader.execute("SELECT 1")  # its snapshot holds the memory, though it has locked no table
+            with pytest.raises(StoreUnavailable, match=r"forget with hard again: another program, .* earlier state"):
+                mem.forget("gone", hard=True)
+            assert mem.stats().memories == 0
+        monkeypatch.setattr(forget, "_SNAPSHOT_PATIENCE_S", 60.0)
+        with pytest.raises(semmem.NotFound):
+            mem.forget("gone", hard=True)
+        assert scrubs(mem) == (2, 2)
 
 
 @pytest.mark.parametrize("by", ["filters", "id", "everything", "soft first"])

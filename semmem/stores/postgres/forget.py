@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege, LockNotAvailable, OperationalError
+from psycopg.types.json import Jsonb
 
 from semmem.model.errors import StoreUnavailable
 from semmem.model.types import Filters
@@ -24,9 +25,10 @@ from semmem.stores.packed_postings import FORWARD, POSTING, mentions
 from semmem.stores.postgres import life
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import filter_parameters
-from semmem.stores.postgres.nearest import INDEXED, session_setting
+from semmem.stores.postgres.nearest import INDEXED
 from semmem.stores.postgres.postings import count_change, send_change
 from semmem.stores.postgres.typed import Connection, only
+from semmem.stores.postgres.vacuum import session_setting, vacuum
 from semmem.stores.sql_files import statements
 
 __all__ = [
@@ -54,6 +56,7 @@ _SQL = statements("postgres")
 
 PATIENCE = "1500ms"
 """How long other sessions may queue behind a scrub that waits for a session that uses the table."""
+_SNAPSHOT_PATIENCE_S = 30.0
 _TURNS, _PAUSE = 20, 0.2
 _CLEARS_STATISTICS = 180_000
 """The first version of the server that has a function for it."""
@@ -263,11 +266,44 @@ def delete_rows(
 
 
 def scrub(connection: Connection) -> None:
-    """Rewrite the files of every table, one after the other. Raises StoreUnavailable like ``_rewrite``.
+    """Rewrite the files of every table, or wait while another call does so that has begun since this one.
+
+    So those who forget side by side share a rewriting: one that is running may have passed what they removed, the next
+    one is for all of them. Raises StoreUnavailable where others keep using a table or an earlier snapshot, or the user
+    may not rewrite a table.
+    """
+    begun = _scrubs(connection)[0]
+    while not only(connection.execute(_SQL["scrub_lock"]))[0]:  # a session that waited inside would hold a snapshot
+        time.sleep(_PAUSE)
+    try:
+        number, done = _scrubs(connection)
+        if done > begun:
+            return
+        _note_scrubs(connection, number + 1, done)
+        _scrub(connection)
+        _note_scrubs(connection, number + 1, number + 1)
+    finally:
+        if not connection.closed and not connection.broken:  # a lost connection holds no lock
+            connection.execute(_SQL["scrub_unlock"])
+
+
+def _scrubs(connection: Connection) -> tuple[int, int]:
+    """Return the number of the last rewriting that began, and of the last one that was completed."""
+    row = connection.execute(_SQL["meta_get"], {"key": "scrubs"}).fetchone()
+    return (int(row[0]["begun"]), int(row[0]["done"])) if row else (0, 0)
+
+
+def _note_scrubs(connection: Connection, begun: int, done: int) -> None:
+    connection.execute(_SQL["meta_set"], {"key": "scrubs", "value": Jsonb({"begun": begun, "done": done})})
+
+
+def _scrub(connection: Connection) -> None:
+    """Rewrite the files of every table, one after the other.
 
     The index of vectors goes with its table: while it was built anew, nobody could read the table. ``maintain`` builds
     it. Then delete the samples in the planner's statistics, and recycle the server's log (WAL), where this user may.
     """
+    _wait_for_snapshots(connection)
     new = connection.info.server_version >= _CLEARS_STATISTICS
     with session_setting(connection, "lock_timeout", PATIENCE):
         with suppress(InsufficientPrivilege):
@@ -275,15 +311,30 @@ def scrub(connection: Connection) -> None:
         tables = [table for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall()]
         for table in tables:
             _rewrite(connection, table)
-        for statement in ("scrub_samples", "scrub_log", "scrub_checkpoint"):
-            with suppress(InsufficientPrivilege, LockNotAvailable):
-                connection.execute(_SQL[statement])
         for table in tables:  # marks what is visible to all; recalls would look at each row instead
             try:
-                connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier("semmem", table)))
+                vacuum(connection, [table])
             except OperationalError:  # all is gone by now, and this can be done later
                 if connection.broken:
                     raise
+        for statement in ("scrub_samples", "scrub_log", "scrub_checkpoint"):
+            with suppress(InsufficientPrivilege, LockNotAvailable):
+                connection.execute(_SQL[statement])
+
+
+def _wait_for_snapshots(connection: Connection) -> None:
+    """Wait until nobody reads an earlier state of the store, whose rows a rewriting would keep.
+
+    Raises StoreUnavailable where somebody goes on. The snapshots of other users are seen by those alone who may.
+    """
+    mark = only(connection.execute(_SQL["scrub_mark"]))[0]
+    end = time.monotonic() + _SNAPSHOT_PATIENCE_S
+    while only(connection.execute(_SQL["scrub_snapshots"], {"mark": mark}))[0]:
+        if time.monotonic() > end:
+            raise StoreUnavailable(
+                "Another program, such as a backup, keeps reading an earlier state of this store; try again later."
+            )
+        time.sleep(_PAUSE)
 
 
 def _rewrite(connection: Connection, table: str) -> None:

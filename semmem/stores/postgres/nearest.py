@@ -8,23 +8,23 @@ index, and ``maintain`` inserts them, or builds the index anew where they are ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import Vector
-from psycopg.errors import InsufficientPrivilege, LockNotAvailable
+from psycopg.errors import InsufficientPrivilege, LockNotAvailable, UndefinedTable
 
 from semmem.model.exchange import Scope, placed
 from semmem.model.process import machine
 from semmem.stores.postgres.connection import pipelined_transaction
 from semmem.stores.postgres.encoding import made_by
 from semmem.stores.postgres.typed import Connection, only
+from semmem.stores.postgres.vacuum import session_setting, vacuum
 from semmem.stores.sql_files import statements
 
-__all__ = ["INDEXED", "INDEX_FROM", "build_memory", "index", "nearest", "session_setting", "with_index"]
+__all__ = ["INDEXED", "INDEX_FROM", "build_memory", "index", "nearest", "with_index"]
 
 _SQL = statements("postgres")
 
@@ -119,11 +119,11 @@ def _matching(rows: list[tuple[int, float]], scope: Scope) -> list[tuple[int, fl
 def index(connection: Connection, dimensions: int, table: str = "embedding", *, shrink: bool = False) -> int | None:
     """Take the vectors of large namespaces into the HNSW index, building it first if need be; return how many.
 
-    An index that lacks more than a third of what it has is built anew, which is faster than inserting them, where all
-    of it fits into the memory there is for that; meanwhile there is none, and queries scan exactly. ``shrink`` writes
-    the table anew before that: every vector that is taken in leaves its old row behind. Where another process is
-    indexing the same table, nothing is done, and None returned: two builds would wait for each other, or drop each
-    other's index.
+    An index is built anew, which is faster than inserting vectors, where more than a third of what it has is missing or
+    gone, and all of it fits into the memory there is for that; meanwhile there is none, and queries scan exactly.
+    ``shrink`` writes the table anew before that: every vector that is taken in leaves its old row behind. Where another
+    process is indexing the same table, nothing is done, and None returned: two builds would wait for each other, or
+    drop each other's index.
     """
     if not only(connection.execute(_SQL["embedding_index_lock"].format(table=table)))[0]:
         return None
@@ -138,28 +138,46 @@ def _index(connection: Connection, dimensions: int, table: str, shrink: bool) ->
     namespace_rows = connection.execute(
         _SQL["embedding_unindexed"].format(table=table), {"least": INDEX_FROM}
     ).fetchall()
-    ready = _ready(connection, table)
-    if not namespace_rows and (ready or not _interrupted(connection, table)):
+    held = int(only(connection.execute(_SQL["embedding_in_index_count"].format(table=table)))[0])
+    if not namespace_rows and not held:
         return 0
     vector_count = int(sum(rest for _, rest, _ in namespace_rows))
-    if not ready:
-        connection.execute(_SQL["embedding_index_clear"].format(table=table))
-    else:
-        held = int(only(connection.execute(_SQL["embedding_in_index_count"].format(table=table)))[0])
+    entries = held
+    if ready := _ready(connection, table):
+        entries = _entries(connection, table, held)
         needed, most = _memory(connection, held + vector_count, dimensions)
-        if _ANEW * vector_count > held and needed <= most:
+        if _ANEW * (vector_count + entries - held) > held and needed <= most:
             ready = not _given_up(connection, table)
+        elif not vector_count:
+            return 0
+    else:
+        connection.execute(_SQL["embedding_index_clear"].format(table=table))
     _take_in(connection, namespace_rows, table)  # building over existing rows is much faster than inserting them
-    count = 0
-    if not ready:
-        if shrink:
-            with suppress(LockNotAvailable), session_setting(connection, "lock_timeout", _PATIENCE):
-                connection.execute(f"VACUUM (FULL) {table}")
-        count = int(only(connection.execute(_SQL["embedding_in_index_count"].format(table=table)))[0])
-        with session_setting(connection, "maintenance_work_mem", build_memory(connection, count, dimensions)):
-            connection.execute(with_index("embedding_index", dimensions, table))
-    connection.execute(f"VACUUM (ANALYZE) {table}")  # otherwise the exact scan would still read the moved rows
+    if ready:
+        _note_entries(connection, table, entries + vector_count)
+        vacuum(connection, [table], "ANALYZE")  # otherwise the exact scan would still read the moved rows
+        return vector_count
+    if shrink:
+        with suppress(LockNotAvailable), session_setting(connection, "lock_timeout", _PATIENCE):
+            connection.execute(f"VACUUM (FULL) {table}")
+    count = int(only(connection.execute(_SQL["embedding_in_index_count"].format(table=table)))[0])
+    with session_setting(connection, "maintenance_work_mem", build_memory(connection, count, dimensions)):
+        connection.execute(with_index("embedding_index", dimensions, table))
+    _note_entries(connection, table, count)
+    vacuum(connection, [table], "ANALYZE", "INDEX_CLEANUP ON")  # the new index has none of the rows that go
     return vector_count or count
+
+
+def _entries(connection: Connection, table: str, held: int) -> int:
+    """Return how many vectors were put into the index since it was built, those included that are gone."""
+    noted = only(connection.execute(_SQL["embedding_index_entries"].format(table=table)))[0]
+    return max(held, int(noted or 0))
+
+
+def _note_entries(connection: Connection, table: str, entries: int) -> None:
+    """Note that number as the comment of the index, which goes with it; not where it is not ours, or gone by now."""
+    with suppress(InsufficientPrivilege, UndefinedTable):
+        connection.execute(_SQL["embedding_index_note"].format(table=table, entries=int(entries)))
 
 
 def with_index(name: str, dimensions: int, table: str = "embedding") -> str:
@@ -215,23 +233,3 @@ def _take_in(connection: Connection, namespace_rows: list[tuple[str, int, int]],
 def _ready(connection: Connection, table: str = "embedding") -> bool:
     row = connection.execute(_SQL["embedding_index_ready"].format(table=table)).fetchone()
     return bool(row and row[0])
-
-
-def _interrupted(connection: Connection, table: str) -> bool:
-    """Return whether vectors are marked as indexed but the index is missing, because its build was interrupted."""
-    return bool(only(connection.execute(_SQL["embedding_in_index"].format(table=table)))[0])
-
-
-@contextmanager
-def session_setting(connection: Connection, name: str, value: str) -> Iterator[None]:
-    """Change a setting of the session inside the block, for statements that cannot run in a transaction.
-
-    The former value is restored after an error as well.
-    """
-    before = only(connection.execute(_SQL["session_get"], {"name": name}))[0]
-    connection.execute(_SQL["session_set"], {"name": name, "value": value})
-    try:
-        yield
-    finally:
-        if not connection.closed and not connection.broken:  # the pool discards a broken connection
-            connection.execute(_SQL["session_set"], {"name": name, "value": before})

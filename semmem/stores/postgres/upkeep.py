@@ -28,8 +28,8 @@ from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.postgres import forget, links, nearest, postings
 from semmem.stores.postgres.connection import by_namespace
-from semmem.stores.postgres.nearest import session_setting
 from semmem.stores.postgres.typed import Connection, only
+from semmem.stores.postgres.vacuum import session_setting, vacuum
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ _EMPTIED = ("pending", "history", "change", "link", "access")
 """More tables that ``maintain`` vacuums: other work empties them again."""
 _MANY = 10_000
 """The number of packed posting rows from which on it is worth rewriting the table."""
+
+_WRITERS_SHARE = 4
+"""Rewrite a table that writers alone read where a fifth of its rows have been packed, and not only where half have."""
 
 LONE_FULL = 32
 """Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
@@ -278,9 +281,10 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     embedded = store.url.startswith("embedded:")  # a server of one's own
     if embedded:
         _shrunk(store, "posting", packed)
-        _shrunk(store, "likeness_key", alike)
-    tables = (*_TABLES, *_EMPTIED) if embedded else _TABLES
-    store.run(lambda c: c.execute(f"{'VACUUM (ANALYZE)' if embedded else 'ANALYZE'} {', '.join(tables)}"))
+        _shrunk(store, "likeness_key", _WRITERS_SHARE * alike)
+        store.run(lambda c: vacuum(c, (*_TABLES, *_EMPTIED), "ANALYZE"))
+    else:
+        store.run(lambda c: c.execute(f"ANALYZE {', '.join(_TABLES)}"))
     indexed = _indexed(store, store.vectors.embedder(), embedded)
     counts = {"folded": flushed, "joined": merged, "indexed": indexed or 0, **({"busy": 1} if indexed is None else {})}
     if embedded:

@@ -29,6 +29,7 @@ from semmem.stores.postgres import nearest
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import made_by, memory_of, turns_of
 from semmem.stores.postgres.typed import Connection, only
+from semmem.stores.postgres.vacuum import vacuum
 from semmem.stores.sql_files import statements
 
 __all__ = ["PostgresVectors", "claim", "fact"]
@@ -259,7 +260,7 @@ class PostgresVectors:
 
         def work(connection: Connection) -> int:
             count = nearest.index(connection, dimensions, _STAGING) or 0
-            connection.execute(f"VACUUM (ANALYZE) {_STAGING}")
+            vacuum(connection, [_STAGING], "ANALYZE")
             return count
 
         return self._pool.run(work)

@@ -9,8 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
+import semmem
 from semmem.client.memory import Semmem
-from semmem.stores.postgres import links, migrate
+from semmem.stores.postgres import links, migrate, upkeep
 from semmem.stores.sql_files import migrations
 from tests.stores.audit import alike, check, sql
 
@@ -84,6 +85,28 @@ def test_memories_of_other_titles_are_not_read_unless_one_may_be_linked(mem: Sem
     mem.update("m0", title=None)
     assert found() == ["m0", "m2", "m1"]
     assert sql(mem, "SELECT ord FROM uncompared") == [(row_id,)]
+
+
+def test_maintain_rewrites_the_keys_where_a_fifth_of_them_has_been_packed(
+    embedded_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "_MANY", 10)
+    shared = "The house stands by the river and its garden has seven old pear trees."
+    with semmem.connect(embedded_url, embedder="none") as mem:
+        own = "Zebra{0} eats gnu{0} soup. Quince{0} paints door{0} blue."
+        mem.remember_many([{"id": f"m{n}", "text": f"{shared} {own.format(n)}"} for n in range(40)])
+
+        def rows_and_file() -> tuple[int, int]:
+            read = "SELECT count(*), pg_relation_filenode('likeness_key')::int8 FROM likeness_key"
+            rows, file = mem.store.run(lambda c: c.execute(read).fetchone())
+            return rows, file
+
+        rows, file = rows_and_file()
+        assert rows == 560
+        mem.maintain()
+        left, other = rows_and_file()
+        assert left == 404  # so 156 were packed: more than a fifth, and fewer than half
+        assert other != file
 
 
 @pytest.mark.slow

@@ -147,6 +147,44 @@ def test_maintain_leaves_no_old_rows_of_the_vectors_that_it_takes_into_the_index
         assert found.row_ids[0] == mem.store.row_ids_of("default", "m17")[0]
 
 
+def test_vectors_that_go_stay_in_the_index_until_a_quarter_of_it_is_gone(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
+    vectors = np.random.default_rng(7).normal(size=(310, 8))
+    index = """SELECT oid::int8, reltuples::int8, obj_description(oid, 'pg_class')::int8
+               FROM pg_class WHERE oid = 'embedding_hnsw'::regclass"""
+    with semmem.connect(store_url, embedder="none", resident_mb=0) as mem:
+
+        def remember(first: int, last: int) -> None:
+            rows = enumerate(vectors[first:last], first)
+            mem.remember_many([{"id": f"m{n}", "text": f"note {n}", "vector": v} for n, v in rows])
+
+        def nearest_to(n: int) -> str:
+            return mem.recall("note", vector=vectors[n], recipe="dense", limit=1)[0].memory.id
+
+        remember(0, 300)
+        assert mem.maintain()["indexed"] == 300
+        built, *counts = sql(mem, index)[0]
+        assert counts == [300, 300]
+        for n in range(60):
+            mem.forget(f"m{n}")
+        sql(mem, "VACUUM embedding")  # as autovacuum does
+        assert sql(mem, index) == [(built, 300, 300)]  # it has taken none of the 60 out
+        assert mem.maintain()["indexed"] == 0
+        assert sql(mem, index)[0][::2] == (built, 300)  # 60 are no more than a third of 240
+        assert [nearest_to(n) for n in (60, 299)] == ["m60", "m299"]
+        remember(300, 310)
+        assert mem.maintain()["indexed"] == 10
+        assert sql(mem, index)[0][::2] == (built, 310)
+        for n in range(60, 80):
+            mem.forget(f"m{n}")
+        assert mem.maintain()["indexed"] == 230  # 310 were put in, and 80 are more than a third of 230
+        other, *counts = sql(mem, index)[0]
+        assert (other != built, counts) == (True, [230, 230])
+        assert [nearest_to(n) for n in (80, 309)] == ["m80", "m309"]
+
+
 def indexed(monkeypatch: pytest.MonkeyPatch, mem: semmem.Semmem) -> Any:
     """Return a function that gives the file of the index, of which a third is missing; and the number that is in it."""
     monkeypatch.setattr(nearest, "INDEX_FROM", 100)

@@ -81,6 +81,14 @@ DROP INDEX IF EXISTS {table}_hnsw;
 -- Drop the invalid index that an interrupted build leaves; this waits for those who read the table, and nobody for it.
 DROP INDEX CONCURRENTLY IF EXISTS {table}_hnsw;
 
+-- embedding_index_entries --
+-- Return how many vectors were put into the index since it was built, as a text; NULL for one that an older version made.
+SELECT obj_description(to_regclass('{table}_hnsw'), 'pg_class');
+
+-- embedding_index_note --
+-- Note that number.
+COMMENT ON INDEX {table}_hnsw IS '{entries}';
+
 -- embedding_unindexed --
 -- Count the vectors that wait for the index, in namespaces large enough to need it.
 SELECT namespace, count(*) FILTER (WHERE NOT indexed), count(*) FROM {table}
@@ -133,10 +141,6 @@ INSERT INTO embedding (namespace, ord, vector) VALUES (%(namespace)s, %(ord)s, %
 -- Lock the table before a vector is stored, so that the store's embedder cannot change before the commit: as a writer does
 -- that deletes nothing, on this server alone, for LOCK TABLE would ask every node.
 DELETE FROM embedding WHERE false;
-
--- embedding_in_index --
--- Return whether an interrupted build of the index has to be repeated.
-SELECT EXISTS (SELECT 1 FROM {table} WHERE indexed);
 
 -- embedding_in_index_count --
 -- Count the vectors in the index.

@@ -102,6 +102,27 @@ UPDATE namespace SET dropping = NULL WHERE namespace = %(namespace)s AND droppin
 -- List interrupted drops, which maintain continues.
 SELECT namespace, dropping FROM namespace WHERE dropping IS NOT NULL ORDER BY namespace;
 
+-- scrub_lock --
+-- Lock out others who would rewrite the tables, for as long as the connection lives.
+SELECT pg_try_advisory_lock(hashtextextended('semmem scrub', 0));
+
+-- scrub_unlock --
+-- Release the lock explicitly, because the connection is pooled.
+SELECT pg_advisory_unlock(hashtextextended('semmem scrub', 0));
+
+-- scrub_mark --
+-- Return the number of a transaction that begins after all that was committed, as age() compares it.
+SELECT pg_current_xact_id()::xid::text;
+
+-- scrub_snapshots --
+-- Return whether somebody else reads a state of the database that is earlier than that transaction, or has left a prepared
+-- transaction open.
+SELECT EXISTS (
+    SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND age(backend_xmin) > age(%(mark)s::text::xid))
+OR EXISTS (
+    SELECT FROM pg_prepared_xacts WHERE database = current_database() AND age(transaction) > age(%(mark)s::text::xid));
+
 -- scrub_tables --
 -- List every table of semmem, small ones first, so that a table of a later schema is rewritten too.
 SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

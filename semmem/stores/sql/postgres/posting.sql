@@ -144,9 +144,10 @@ DELETE FROM posting p USING unnest(%(keys)s::bigint[], %(segments)s::bigint[]) A
 WHERE p.namespace = %(namespace)s AND p.key = k.key AND p.segment = k.segment;
 
 -- posting_rewrite --
--- Update a posting row that lost some memories.
+-- Update a posting row that lost some memories. The entries are sent in binary format (b): as text they are four times as
+-- long to make.
 UPDATE posting p SET entries = k.entries, n = k.n, subjects = k.subjects, low = k.low, high = k.high
-FROM unnest(%(keys)s::bigint[], %(segments)s::bigint[], %(entries)s::bytea[], %(n)s::int[], %(subjects)s::int[],
+FROM unnest(%(keys)s::bigint[], %(segments)s::bigint[], %(entries)b::bytea[], %(n)s::int[], %(subjects)s::int[],
             %(lows)s::bigint[], %(highs)s::bigint[]) AS k(key, segment, entries, n, subjects, low, high)
 WHERE p.namespace = %(namespace)s AND p.key = k.key AND p.segment = k.segment;
 
