@@ -77,6 +77,7 @@ class Graph(Leg):
 
     name = "graph"
     follows = True
+    at_once = True
 
     def __init__(self, language: str = "english") -> None:
         self._language = language
