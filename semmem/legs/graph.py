@@ -253,7 +253,8 @@ class Graph(Leg):
             shared = among(forwards, postings)
             if settings.known_names:
                 shared = recognised(shared, postings)
-            walked.leading |= _sharing_a_name(shared, postings)
+            if settings.lone_names == "leading":
+                walked.leading |= _sharing_a_name(shared, postings)
             walked.edges.append(
                 edges(
                     shared,

@@ -253,7 +253,7 @@ class Recaller:
     ) -> Candidates:
         recipe = plan.recipe
         degraded = dict(plan.absent)
-        at_once = plan.at_once if snapshot.in_memory else ()
+        at_once = plan.at_once if snapshot.in_memory and not question.phrases else ()  # phrases are read in texts
         begun = {}
         called = {*plan.legs, *([plan.last] if plan.last else [])}
         if embedded is not None:  # what needs no vector runs while the model does
