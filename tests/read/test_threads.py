@@ -182,9 +182,7 @@ def test_legs_that_only_compute_are_asked_in_the_thread_of_the_recall_once_all_i
     with semmem.connect(f"sqlite:{tmp_path}/a.db", legs={"ready": lambda reader: asleep}) as mem:
         mem.remember("The ferry sails at dawn.", id="match")
 
-        def asked(
-            recipe: semmem.Recipe, as_of: datetime | None = None, query: str = "ferry"
-        ) -> dict[str, set[str]]:
+        def asked(recipe: semmem.Recipe, as_of: datetime | None = None, query: str = "ferry") -> dict[str, set[str]]:
             threads.clear()
             assert [hit.memory.id for hit in mem.recall(query, recipe=recipe, as_of=as_of)] == ["match"]
             return threads

@@ -102,7 +102,7 @@ class Block:
         )
         self.lengths = rows.lengths
         self.candidates = rows.candidates
-        self.candidate_starts = self._firsts(self.candidates)
+        self.candidate_starts = np.searchsorted(rows.candidates["ord"], np.append(rows.row_ids, np.iinfo(np.int64).max))
         self.starts = np.concatenate([[0], np.cumsum(rows.sizes)])  # where each memory's entries begin in ``own``
         owner = np.repeat(np.arange(len(rows.row_ids), dtype=np.uint32), rows.sizes)
         order = np.argsort(rows.entries["key"], kind="stable")
@@ -122,8 +122,6 @@ class Block:
         running_counts = np.concatenate([[0], np.cumsum(mentions(self.postings))])
         self.about = about[by_share][: self.shared]
         self.mentioned = (running_counts[self.firsts[1:]] - running_counts[self.firsts[:-1]]).astype(np.int32)
-        self.named = self.candidates[self._is_subject(self.candidates["key"])]  # those that may be names here
-        self.named_starts = self._firsts(self.named)
         position = np.empty(len(first), dtype=np.uint32)
         position[by_share] = np.arange(len(first), dtype=np.uint32)
         self.own = _entries(rows.entries, slice(None))  # the entries of one memory after the other
@@ -134,7 +132,7 @@ class Block:
     def size(self) -> int:
         """Return the approximate number of bytes that the block takes."""
         keys = (self.keys, self.kinds, self.places, self.firsts, self.mentioned)
-        arrays = (self.own, self.postings, *keys, self.vectors, self.candidates, self.named)
+        arrays = (self.own, self.postings, *keys, self.vectors, self.candidates)
         in_bytes = 0 if self.coarse is None else self.coarse.size
         return sum(array.nbytes for array in arrays) + in_bytes + PER_MEMORY * len(self.row_ids)
 
@@ -210,28 +208,15 @@ class Block:
     def forwards(
         self, places: NDArray[np.int64], *, shared: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], NDArray[Any]]:
-        """Return Forwards of the memories at some positions; ``shared``: of keys that several have or one is about.
-
-        Candidates that no memory is about are left out then, too: no such key is the name of anything.
-        """
+        """Return Forwards of the memories at some positions; ``shared``: of keys that several have or one is about."""
         sizes = self.starts[places + 1] - self.starts[places]
         which = runs(self.starts[places], sizes)
         if shared:
             several = self.own["of"][which] < self.shared
             sizes = np.bincount(np.repeat(np.arange(len(places)), sizes)[several], minlength=len(places))
             which = which[several]
-        candidates, firsts = (self.named, self.named_starts) if shared else (self.candidates, self.candidate_starts)
-        run = runs(firsts[places], firsts[places + 1] - firsts[places])
-        return self.row_ids[places], sizes, self._forward(which), candidates[run]
-
-    def _firsts(self, candidates: NDArray[Any]) -> NDArray[np.int64]:
-        """Return where the candidates of each memory begin, and last where they end."""
-        return np.searchsorted(candidates["ord"], np.append(self.row_ids, np.iinfo(np.int64).max))
-
-    def _is_subject(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return whether a memory is about each of ``keys``."""
-        subjects = self.keys[: self.shared][self.about]
-        return _lookup(subjects, keys)[0]
+        starts, ends = self.candidate_starts[places], self.candidate_starts[places + 1]
+        return self.row_ids[places], sizes, self._forward(which), self.candidates[runs(starts, ends - starts)]
 
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which of ``keys`` the block holds, and the position of each; meaningless where it is not held."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -156,15 +155,3 @@ def test_a_key_of_one_memory_takes_21_bytes_with_its_entry_and_a_shared_one_21_a
     bare = taken({1: [], 2: []})
     assert taken({1: alone, 2: []}) - bare == 21 * 1_000
     assert taken({1: shared, 2: shared}) - bare == 16 * 2_000 + 21 * 1_000
-
-
-def test_shared_forwards_leave_out_candidates_that_no_memory_is_about() -> None:
-    # memory 1 is about key 5; 1 and 2 mention key 6; memory 2 may name 5, 6 and 7, memory 4 may name 5
-    held = rows({1: [(5, 1, 80, 90), (6, 1, 80, 0)], 2: [(6, 1, 80, 0)], 4: [(8, 1, 80, 0)]})
-    written = np.array([(2, 5, 0), (2, 6, 8), (2, 7, 16), (4, 5, 0)], dtype=OWNED_CANDIDATE)
-    block = Block(replace(held, candidates=written))
-    places = np.array([0, 1, 2])
-    assert block.forwards(places)[3].tolist() == [(2, 5, 0), (2, 6, 8), (2, 7, 16), (4, 5, 0)]
-    assert block.forwards(places, shared=True)[3].tolist() == [(2, 5, 0), (4, 5, 0)]
-    assert block.forwards(places[1:2], shared=True)[3].tolist() == [(2, 5, 0)]
-    assert block.rows.candidates.tolist() == written.tolist()  # a later block may have a memory about 7
