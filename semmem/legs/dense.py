@@ -40,6 +40,7 @@ class Dense(Leg):
     """Nearest vectors: exact in a small scope, approximate with exact rescoring in a large one (the store decides)."""
 
     name = "dense"
+    at_once = True
 
     def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
         """Return the nearest memories of each namespace, ranked as if it were the only one.

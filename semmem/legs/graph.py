@@ -77,6 +77,7 @@ class Graph(Leg):
 
     name = "graph"
     follows = True
+    at_once = True
 
     def __init__(self, language: str = "english") -> None:
         self._language = language
@@ -252,7 +253,8 @@ class Graph(Leg):
             shared = among(forwards, postings)
             if settings.known_names:
                 shared = recognised(shared, postings)
-            walked.leading |= _sharing_a_name(shared, postings)
+            if settings.lone_names == "leading":
+                walked.leading |= _sharing_a_name(shared, postings)
             walked.edges.append(
                 edges(
                     shared,

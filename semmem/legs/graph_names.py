@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,8 @@ __all__ = ["Names", "mentioned", "recognised"]
 
 _WEIGHT_UNIT = 100
 """Forward entries store weights in hundredths."""
+_STRETCH = 1 << 17
+"""More than the place behind any candidate of a memory, which has 16 bits."""
 
 
 class Names:
@@ -177,19 +178,14 @@ def recognised(forwards: Forwards, postings: Postings) -> Forwards:
     hits = candidates[held(known, candidates["key"])]
     if not len(hits):
         return forwards
-    named: list[tuple[int, int]] = []
-    row_ids, keys, places = (hits[name].tolist() for name in ("ord", "key", "place"))
-    starts = [0, *(np.flatnonzero(hits["ord"][1:] != hits["ord"][:-1]) + 1).tolist(), len(row_ids)]
-    for first, past in pairwise(starts):
-        runs = zip(keys[first:past], places[first:past], strict=True)
-        named += [(row_ids[first], key) for key, _ in longest(runs, _EVERY)]
-    pairs = np.array(named, dtype=np.int64)
+    owner = np.searchsorted(forwards.row_ids, hits["ord"])
+    # as if the memories were one text, each in a stretch of its own
+    runs = zip(hits["key"].tolist(), (owner * _STRETCH + hits["place"]).tolist(), strict=True)
+    pairs = np.array(list(longest(runs, _EVERY)), dtype=np.int64)
     added = np.zeros(len(pairs), dtype=forwards.entries.dtype)
-    added["key"], added["kind"] = pairs[:, 1], int(Kind.NAME)
+    added["key"], added["kind"] = pairs[:, 0], int(Kind.NAME)
     added["mention"] = round(_WEIGHT_UNIT * NAME_WEIGHT)
-    owner = np.concatenate(
-        [np.repeat(np.arange(len(forwards.row_ids)), forwards.sizes), np.searchsorted(forwards.row_ids, pairs[:, 0])]
-    )
+    owner = np.concatenate([np.repeat(np.arange(len(forwards.row_ids)), forwards.sizes), pairs[:, 1] // _STRETCH])
     every = np.concatenate([forwards.entries, added])
     owners, _, entries = _one_each(owner, every["key"].astype(np.int64), every)
     sizes = np.bincount(owners, minlength=len(forwards.row_ids)).astype(np.int64)

@@ -39,6 +39,7 @@ class Lexical(Leg):
 
     name = "lexical"
     reads_vector = False
+    at_once = True
 
     def __init__(self, language: str = "english") -> None:
         self._language = language

@@ -44,7 +44,8 @@ class Leg(Protocol):
 
     A class that derives from it has the usual attributes. ``reads_vector`` says whether it reads the question's vector:
     for a leg that does not, no model is loaded. A leg that ``follows`` starts from the lists of the others, and is
-    asked after them with these in ``question.rankings``; meanwhile it may ``prepare`` what needs no other leg.
+    asked after them with these in ``question.rankings``; meanwhile it may ``prepare`` what needs no other leg. A leg
+    that answers ``at_once`` only computes where the snapshot is in memory: there it is asked in the recall's thread.
     ``absence`` says why the store cannot answer it; such a leg is never asked. ``witness`` is a question, and a text
     that only this leg finds, for the probe.
     """
@@ -52,6 +53,7 @@ class Leg(Protocol):
     name: str
     reads_vector: bool = True
     follows: bool = False
+    at_once: bool = False
     absence: str | None = None
     witness: tuple[str, str] | None = None
 

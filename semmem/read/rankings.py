@@ -1,4 +1,4 @@
-"""Ask the legs of a recall side by side, each on a thread and with a time limit.
+"""Ask the legs of a recall side by side, each on a thread and with a time limit, or at once in the recall's own thread.
 
 A leg that fails or is late is reported as degraded; the other legs answer without it.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TimedOut
 from contextvars import copy_context
@@ -191,30 +191,38 @@ class Asking:
         recipe: Recipe,
         degraded: dict[str, str],
         timings: dict[str, float],
+        at_once: Collection[str] = (),
     ) -> dict[str, T]:
         """Run the ``work`` of each leg side by side and return the answers by leg; see ``begin`` and ``answers``."""
-        return self.answers(self.begin(work, degraded, timings), recipe, degraded, timings)
+        return self.answers(self.begin(work, degraded, timings, at_once), recipe, degraded, timings)
 
     def begin(
         self,
         work: Mapping[str, Callable[[], T]],
         degraded: dict[str, str],
         timings: dict[str, float],
+        at_once: Collection[str] = (),
     ) -> dict[str, _Begun[T]]:
         """Begin the ``work`` of each leg on a thread; return what ``answers`` waits for.
+
+        The legs ``at_once`` work in this thread, after the others have begun, and are done when this returns: they only
+        compute, and a thread would have to be waited for.
 
         A leg that is not asked any more is put into ``degraded`` with the reason. ``timings`` receives the seconds each
         leg worked; a leg that is asked a second time has only the rest of its time.
         """
         begun: dict[str, _Begun[T]] = {}
-        for name in sorted(work):
+        for name in sorted(work, key=lambda name: (name in at_once, name)):
             one: _Begun[T] = _Begun(timings.get(name, 0.0))
+            run = partial(self._run_leg, name, work[name], one, timings)
             try:
-                one.task = self._threads.submit(name, partial(self._run_leg, name, work[name], one, timings))
+                one.task = Task(name, run) if name in at_once else self._threads.submit(name, run)
             except LegFailed as error:
                 degraded[name] = error.message
             else:
                 begun[name] = one
+                if name in at_once:
+                    _do(one.task)
         return begun
 
     def _run_leg(self, name: str, work: Callable[[], T], one: _Begun[T], timings: dict[str, float]) -> T:

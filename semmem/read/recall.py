@@ -253,14 +253,15 @@ class Recaller:
     ) -> Candidates:
         recipe = plan.recipe
         degraded = dict(plan.absent)
+        at_once = plan.at_once if snapshot.in_memory and not question.phrases else ()  # phrases are read in texts
         begun = {}
         called = {*plan.legs, *([plan.last] if plan.last else [])}
         if embedded is not None:  # what needs no vector runs while the model does
             work = self._work(plan.early, plan, question, snapshot)
-            begun = self._asking.begin(work, degraded, timings)
+            begun = self._asking.begin(work, degraded, timings, at_once)
             question, called = embedded(question), called - plan.early
         work = self._work(called, plan, question, snapshot)
-        begun |= self._asking.begin(work, degraded, timings)
+        begun |= self._asking.begin(work, degraded, timings, at_once)
         answers = self._asking.answers(begun, recipe, degraded, timings)
         prepared = answers.pop(plan.last, None) if plan.last else None
         degraded |= {part: why for ranking in answers.values() for part, why in ranking.degraded.items()}
@@ -273,7 +274,7 @@ class Recaller:
             each = {n: replace(q, rankings=lists[n]) for n, q in question.narrowed.items()}
             seeded = replace(question, rankings=dict(rankings), narrowed=each, prepared=prepared)
             last = {plan.last: partial(self._search, plan.last, seeded, snapshot, recipe)}
-            for leg, ranking in self._asking.ask(last, recipe, degraded, timings).items():
+            for leg, ranking in self._asking.ask(last, recipe, degraded, timings, at_once).items():
                 degraded |= ranking.degraded
                 regime = ranking.regime or regime
                 metadata, is_whole = _metadata(snapshot, [ranking], metadata, turns)

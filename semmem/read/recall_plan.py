@@ -18,8 +18,8 @@ class RecallPlan:
 
     ``legs`` are asked side by side: those with a weight, and those that seed the leg that follows. That one, ``last``,
     is asked after them. ``readers`` are those that read the question's vector, or may, because they are not loaded yet.
-    ``early`` are those that are asked while the vector is being made. ``absent`` maps a leg that the store cannot
-    answer to the reason.
+    ``early`` are those that are asked while the vector is being made. ``at_once`` are those that need no thread where
+    the snapshot is in memory. ``absent`` maps a leg that the store cannot answer to the reason.
     """
 
     recipe: Recipe
@@ -27,6 +27,7 @@ class RecallPlan:
     last: str | None
     readers: tuple[str, ...]
     early: frozenset[str]
+    at_once: frozenset[str]
     absent: Mapping[str, str]
 
     def by(self, recipe: Recipe) -> RecallPlan:
@@ -50,7 +51,9 @@ def plan_of(recipe: Recipe, legs: Legs) -> RecallPlan:
     last = next((name for name, leg in ours.items() if leg.follows and name in asked), None)
     early = {name for name, leg in ours.items() if name in asked and (name == last or not leg.reads_vector)}
     early -= {*readers[:1]}  # the model has the time of this leg
-    return RecallPlan(recipe, tuple(sorted(asked - {last})), last, readers, frozenset(early), absent)
+    related = recipe.graph.related > 0  # relationships are never in memory
+    at_once = frozenset(name for name, leg in ours.items() if leg.at_once and not related)
+    return RecallPlan(recipe, tuple(sorted(asked - {last})), last, readers, frozenset(early), at_once, absent)
 
 
 def any_reads_vector(plan: RecallPlan, legs: Legs) -> bool:

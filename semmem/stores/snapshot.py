@@ -41,6 +41,7 @@ class StoredSnapshot:
     """The memories of ``scope`` as the database has them now; see Snapshot."""
 
     earlier: frozenset[int] = frozenset()
+    in_memory: bool = False
 
     def __init__(self, store: Store, scope: Scope) -> None:
         self.scope = scope
@@ -162,6 +163,7 @@ class Overlay:
     """A snapshot over another one, ``behind``: what a subclass does not answer itself is passed on."""
 
     earlier: frozenset[int] = frozenset()
+    in_memory: bool = False
 
     def __init__(self, behind: Snapshot) -> None:
         self._behind = behind

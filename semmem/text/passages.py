@@ -86,8 +86,9 @@ def phrases(query: str) -> tuple[list[str], str]:
 
 
 _BOUNDARY = re.compile(
-    r"(?P<stop>(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*+)(?=\s)"
-    r"|[\u3002\uff01\uff1f]+[\u300d\u300f]*|(?P<line>\n)"
+    r"[.!?\u2026\u3002\uff01\uff1f\n](?:"  # all in one set, for which re looks several times as fast
+    r"(?<=[.!?\u2026])(?<![.!?\u2026].)[.!?\u2026]*+[\"'\u201d\u2019)\]]*+(?=\s)"
+    r"|(?<=[\u3002\uff01\uff1f])[\u3002\uff01\uff1f]*[\u300d\u300f]*|(?<=\n))"
 )  # a run of stops is looked at once, from its beginning
 
 _ABBREVIATION = re.compile(
@@ -101,7 +102,7 @@ def _spans(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
     start = first
     for match in _BOUNDARY.finditer(text, first, last):
         end = match.end()
-        if match.group("stop") == "." and _ABBREVIATION.search(text[max(start, end - 12) : end]):
+        if match[0] == "." and _ABBREVIATION.search(text[max(start, end - 12) : end].rpartition(" ")[2]):
             continue
         yield start, end
         start = end

@@ -7,12 +7,17 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import semmem
+from semmem.legs.adapter import Plugged
+from semmem.legs.dense import Dense
+from semmem.legs.graph import Graph
+from semmem.legs.lexical import Lexical
 from semmem.model.errors import LegFailed, StoreClosed
 from semmem.model.search import Result
 from semmem.read.rankings import Threads
@@ -150,3 +155,61 @@ def test_what_is_given_up_before_it_began_never_begins_and_after_the_close_nothi
     assert (late.cancelled(), last.cancelled(), done) == (True, True, [])
     with pytest.raises(StoreClosed):
         threads.submit("more", lambda: 1)
+
+
+def test_legs_that_only_compute_are_asked_in_the_thread_of_the_recall_once_all_is_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: dict[str, set[str]] = {}
+
+    def noting(leg: type[Any], name: str) -> Any:
+        search = leg.search
+
+        def noted(self: Any, *arguments: Any) -> Any:
+            threads.setdefault(name, set()).add(threading.current_thread().name)
+            return search(self, *arguments)
+
+        return noted
+
+    for leg, name in ((Lexical, "lexical"), (Dense, "dense"), (Graph, "graph"), (Plugged, "ready")):
+        monkeypatch.setattr(leg, "search", noting(leg, name))
+    own = semmem.recipe("default", weights={"ready": 1}, rank_constants={"ready": 60})
+    related = semmem.recipe("default", graph={"related": 1.0})  # relationships are read from the store
+    here, elsewhere = {threading.current_thread().name}, {"semmem-leg"}
+    asleep = Asleep()
+    asleep.go.set()
+
+    with semmem.connect(f"sqlite:{tmp_path}/a.db", legs={"ready": lambda reader: asleep}) as mem:
+        mem.remember("The ferry sails at dawn.", id="match")
+
+        def asked(recipe: semmem.Recipe, as_of: datetime | None = None, query: str = "ferry") -> dict[str, set[str]]:
+            threads.clear()
+            assert [hit.memory.id for hit in mem.recall(query, recipe=recipe, as_of=as_of)] == ["match"]
+            return threads
+
+        asked(own)
+        assert asked(own) == {**dict.fromkeys(("lexical", "dense", "graph"), here), "ready": elsewhere}
+        assert asked(related) == dict.fromkeys(("lexical", "dense", "graph"), elsewhere)
+        phrase = asked(own, query='"ferry sails"')  # is looked for in texts
+        assert phrase == dict.fromkeys(("lexical", "dense", "graph", "ready"), elsewhere)
+        past = datetime.now(UTC)  # earlier versions are never in memory
+        assert asked(own, past) == dict.fromkeys(("lexical", "dense", "graph", "ready"), elsewhere)
+
+
+def test_a_leg_in_the_thread_of_the_recall_that_took_longer_than_its_time_is_degraded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search, late = Lexical.search, threading.Event()
+
+    def slow(self: Lexical, *arguments: Any) -> Any:
+        late.wait(0.1)
+        return search(self, *arguments)
+
+    with semmem.connect(f"sqlite:{tmp_path}/a.db") as mem:
+        mem.remember("The ferry sails at dawn.", id="match")
+        for _ in range(3):
+            mem.recall("ferry")
+        monkeypatch.setattr(Lexical, "search", slow)
+        found = mem.recall("ferry", recipe=semmem.recipe("default", timeouts={"lexical": 0.05}))
+    assert [hit.memory.id for hit in found] == ["match"]
+    assert found.degraded == {"lexical": "no answer within 0.05 s"}

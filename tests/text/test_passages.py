@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem.model.types import Passage
-from semmem.text.passages import passage_of, split
+from semmem.text.passages import passage_of, sentences, split
 
 PIECES = st.sampled_from([" ", "\n", "\n \n", "\t", "\u3000", "\x1c", ". ", "a", "bb.", "ü", "🦊", "word ", "word "])
 
@@ -52,3 +52,39 @@ def test_a_hit_of_a_long_memory_is_whole_in_a_sqlite_store_too() -> None:
         assert text[hit.passage.start : hit.passage.end] == hit.passage.text
         assert hit.passage.text.endswith("The zeppelin landed on the pier.")
         assert mem.recall("zeppelin", exclude=["3"]).total == 0
+
+
+_STOPS, _FULL = ".!?\u2026", "\u3002\uff01\uff1f"
+
+
+def _ends(text: str) -> list[int]:
+    """Return where sentences end by the rules alone, character by character; nothing here is an abbreviation."""
+    ends, at = [], 0
+    while at < len(text):
+        past = at + 1
+        if text[at] == "\n":
+            ends.append(past)
+        elif text[at] in _FULL:
+            while past < len(text) and text[past] in _FULL:
+                past += 1
+            while past < len(text) and text[past] in "\u300d\u300f":
+                past += 1
+            ends.append(past)
+        elif text[at] in _STOPS and text[at - 1 : at] not in tuple(_STOPS):
+            while past < len(text) and text[past] in _STOPS:
+                past += 1
+            while past < len(text) and text[past] in "\"'\u201d\u2019)]":
+                past += 1
+            if past < len(text) and text[past].isspace():
+                ends.append(past)
+            else:
+                past = at + 1
+        at = past
+    return ends
+
+
+@given(st.lists(st.sampled_from(["7", "words", ".", "!", "\u2026", "\u3002", "\u300d", ")", " ", "\n"])).map("".join))
+def test_a_sentence_ends_at_a_run_of_stops_before_white_space_and_at_each_line(text: str) -> None:
+    cuts = [0, *_ends(text), len(text)]
+    pieces = [text[start:end].strip() for start, end in pairwise(cuts)]
+    assert sentences(text) == [piece for piece in pieces if piece]

@@ -39,6 +39,11 @@ class Snapshot(Protocol):
         ...
 
     @property
+    def in_memory(self) -> bool:
+        """Whether legs read no namespace of it from a store."""
+        ...
+
+    @property
     def today(self) -> Snapshot:
         """The memories as they are today within the same scope; the snapshot itself unless it is of an earlier time."""
         ...

@@ -45,6 +45,7 @@ class MemorySnapshot(Overlay):
         self._models = models
         self._check = check
         self._alone = all(namespace in models for namespace in self._spaces)
+        self.in_memory = self._alone and not self._scope.linked  # links between memories are not held
 
     @property
     def scope(self) -> Scope:
