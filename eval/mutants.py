@@ -223,7 +223,7 @@ class Runner:
             os.killpg(child, signal.SIGKILL)  # what the tests have started and left
         return None if ended.is_set() else code
 
-    def _start(self, arguments: Sequence[str], copy: Path, **streams: int) -> subprocess.Popen[bytes]:
+    def _start(self, arguments: Sequence[str], copy: Path, *, stdin: int, stdout: int) -> subprocess.Popen[bytes]:
         environment = {
             **os.environ,
             "PYTHONPATH": str(copy),
@@ -243,7 +243,8 @@ class Runner:
                 env=environment,
                 start_new_session=True,
                 stderr=subprocess.DEVNULL,
-                **streams,
+                stdin=stdin,
+                stdout=stdout,
             )
             self._running.add(process)
         return process

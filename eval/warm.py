@@ -14,7 +14,6 @@ import os
 import pkgutil
 import sys
 from contextlib import suppress
-from types import ModuleType
 
 import pytest
 
@@ -26,17 +25,15 @@ _HELD = {backend: dict(_READ(backend)) for backend in _BACKENDS}
 """The statements that every module holds which is imported from here on."""
 
 
-def imported() -> list[ModuleType]:
-    """Import the modules of semmem, without those whose extra is not installed."""
+def import_all() -> None:
+    """Import the modules of semmem but its doors, without those whose extra is not installed."""
     sql_files.statements = _HELD.__getitem__  # type: ignore[assignment]
     import semmem
 
-    modules = []
     for found in pkgutil.walk_packages(semmem.__path__, "semmem."):
-        if not found.name.endswith("__main__"):
+        if not found.name.endswith("__main__") and not found.name.startswith("semmem.doors"):
             with suppress(ImportError):
-                modules.append(importlib.import_module(found.name))
-    return modules
+                importlib.import_module(found.name)
 
 
 def _run(arguments: list[str]) -> int:
@@ -49,12 +46,13 @@ def _run(arguments: list[str]) -> int:
     for backend in _BACKENDS:
         _HELD[backend].clear()
         _HELD[backend].update(_READ(backend))
-    return int(pytest.main(arguments))
+    # plain: a module that pytest would rewrite for its messages is imported already
+    return int(pytest.main(["--assert=plain", *arguments]))
 
 
 def main() -> None:
     """Answer the lines of the input."""
-    imported()
+    import_all()
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
