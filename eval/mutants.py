@@ -39,14 +39,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import distributions
+from itertools import count
 from pathlib import Path
 from queue import Queue
-from threading import Lock
+from threading import Event, Lock, Timer
 from typing import Any, Literal, TypeAlias
 
 from scipy.stats import binomtest
 
 from eval.experiments.evidence.provenance import COMMIT, clean
+from semmem.stores.embedded.server import EmbeddedServer
 
 __all__ = ["Mutant", "Outcome", "Tests", "main", "mutants", "run_all"]
 
@@ -61,6 +63,8 @@ SHARE = 0.92
 LONGEST = 900.0
 """The seconds that a baseline, and any mutant, may take."""
 _FROM_TESTS = re.compile(r"^ *from (tests(?:\.\w+)*) import (\([^)]*\)|[\w, ]+)", re.MULTILINE)
+_TIMES = count(1)
+"""The times that files with a change get, in seconds since 1970."""
 Outcome: TypeAlias = Literal["dead", "timed out", "survived", "out of date", "tests fail without it", "broke off"]
 Tests: TypeAlias = tuple[str, ...]
 DEAD = ("dead", "timed out")
@@ -142,9 +146,14 @@ def limit(baseline: float) -> float:
 
 
 class Runner:
-    """Run tests in copies of a checkout, as many at a time as there are copies, until somebody stops it."""
+    """Run tests in copies of a checkout, as many at a time as there are copies, until somebody stops it.
 
-    def __init__(self, copies: Sequence[Path]) -> None:
+    With ``warm`` they run in forks of a process for each copy, which suits changes of SQL alone; see eval/warm.py.
+    """
+
+    def __init__(self, copies: Sequence[Path], *, warm: bool = False) -> None:
+        self._warm = warm
+        self._forking: dict[Path, subprocess.Popen[bytes]] = {}
         self._copies: Queue[Path] = Queue()
         for copy in copies:
             self._copies.put(copy)
@@ -168,27 +177,16 @@ class Runner:
             self._copies.put(copy)
 
     def _pytest(self, arguments: Sequence[str], copy: Path, seconds: float) -> bool | None:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(copy),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "CI": "1",
-            "SEMMEM_TEST_SEED": "",
-        }
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        with self._lock:
-            if self._stopped:
-                raise KeyboardInterrupt
-            # in a session of its own: an interrupt of the runner is not a failure of these tests
-            process = subprocess.Popen(
-                [*command, *arguments],
-                cwd=copy,
-                env=environment,
-                start_new_session=True,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            self._running.add(process)
+        arguments = ["-x", "-q", "-p", "no:cacheprovider", *arguments]
+        code = self._in_fork(arguments, copy, seconds) if self._warm else self._in_process(arguments, copy, seconds)
+        if self._stopped:
+            raise KeyboardInterrupt
+        if code not in (None, 0, *_FAILED):
+            raise ChildProcessError(f"pytest ended with {code}")
+        return None if code is None else code == 0
+
+    def _in_process(self, arguments: Sequence[str], copy: Path, seconds: float) -> int | None:
+        process = self._start(["-m", "pytest", *arguments], copy, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         code: int | None = None
         try:
             with suppress(subprocess.TimeoutExpired):
@@ -197,11 +195,66 @@ class Runner:
             _kill(process)
             with self._lock:
                 self._running.discard(process)
-        if self._stopped:
-            raise KeyboardInterrupt
-        if code not in (None, 0, *_FAILED):
-            raise ChildProcessError(f"pytest ended with {code}")
-        return None if code is None else code == 0
+        return code
+
+    def _in_fork(self, arguments: Sequence[str], copy: Path, seconds: float) -> int | None:
+        """Let the process of eval/warm.py in this copy run the tests; its next run waits for the end of this one."""
+        process = self._forking.get(copy)
+        if process is None:
+            process = self._start(["-m", "eval.warm"], copy, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self._forking[copy] = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(arguments).encode() + b"\n")
+        process.stdin.flush()
+        child = int(process.stdout.readline() or 0)
+        ended = Event()
+
+        def end() -> None:
+            ended.set()
+            with suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+
+        timer = Timer(seconds, end)
+        timer.start()
+        code = int(process.stdout.readline() or -signal.SIGKILL)
+        timer.cancel()
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # what the tests have started and left
+        return None if ended.is_set() else code
+
+    def _start(self, arguments: Sequence[str], copy: Path, *, stdin: int, stdout: int) -> subprocess.Popen[bytes]:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(copy),
+            "PYTHONDONTWRITEBYTECODE": "",  # compiled once in each copy, the rewritten tests too
+            "CI": "1",
+            "SEMMEM_TEST_SEED": "",
+        }
+        if self._warm:
+            environment["SEMMEM_TEST_SERVER"] = str(_server(copy))
+        with self._lock:
+            if self._stopped:
+                raise KeyboardInterrupt
+            # in a session of its own: an interrupt of the runner is not a failure of these tests
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=copy,
+                env=environment,
+                start_new_session=True,
+                stderr=subprocess.DEVNULL,
+                stdin=stdin,
+                stdout=stdout,
+            )
+            self._running.add(process)
+        return process
+
+    def close(self) -> None:
+        """End the processes that run tests in forks, and their servers."""
+        for copy, process in self._forking.items():
+            _kill(process)
+            EmbeddedServer(_server(copy)).stop("immediate")
+        self._forking.clear()
 
     def stop(self) -> None:
         """End the tests that run, and start none after them."""
@@ -209,6 +262,11 @@ class Runner:
             self._stopped = True
             for process in self._running:
                 _kill(process)
+
+
+def _server(copy: Path) -> Path:
+    """Return the folder of the server of PostgreSQL that the forks of a copy share."""
+    return copy.with_name(f"{copy.name}-server")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -220,18 +278,24 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _changed(copy: Path, mutant: Mutant | None) -> Iterator[None]:
-    """Let ``copy`` hold the change of ``mutant`` for a while."""
+    """Let ``copy`` hold the change of ``mutant`` for a while.
+
+    Each text has a time of its own, a second and more from the others: by it and by the size Python tells bytecode of
+    another text.
+    """
     text = None if mutant is None else mutant.applied(copy)
     if mutant is None or text is None:
         yield
         return
     path = copy / mutant.file
-    before = path.read_text(encoding="utf-8")
+    before, time_before = path.read_text(encoding="utf-8"), path.stat().st_mtime
     try:
         path.write_text(text, encoding="utf-8")
+        os.utime(path, (time_before, next(_TIMES)))
         yield
     finally:
         path.write_text(before, encoding="utf-8")
+        os.utime(path, (time_before, time_before))
 
 
 def copied(root: Path, to: Path) -> Path:
@@ -298,7 +362,8 @@ def run_all(chosen: Sequence[Mutant], root: Path, file: Path, *, jobs: int = 1) 
         print(f"[{len(out)}/{len(chosen)}] {result:10s} {mutant.name}", file=sys.stderr, flush=True)
 
     with tempfile.TemporaryDirectory(prefix="semmem-mutants-") as folder, ThreadPoolExecutor(max(1, jobs)) as pool:
-        runner = Runner([copied(root, Path(folder) / str(number)) for number in range(max(1, jobs))])
+        copies = [copied(root, Path(folder) / str(number)) for number in range(max(1, jobs))]
+        runner = Runner(copies, warm=all(m.file.endswith(".sql") for tests in groups.values() for m in tests))
         order = list(groups)
         baselines: dict[Tests, Future[float | None]] = {}
         started: list[Future[None]] = []
@@ -315,6 +380,8 @@ def run_all(chosen: Sequence[Mutant], root: Path, file: Path, *, jobs: int = 1) 
             runner.stop()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+        finally:
+            runner.close()
     return {mutant: out[mutant] for mutant in chosen}
 
 

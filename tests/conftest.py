@@ -49,6 +49,8 @@ gc.set_threshold(50_000, 20, 20)
 _seed = os.environ.setdefault("SEMMEM_TEST_SEED", str(random.getrandbits(32)))
 
 _TEMPLATE = "semmem_template"
+_LEFT = "SELECT datname FROM pg_database WHERE datname ~ '^(semmem_template|semmem_filled|test_|module_)'"
+"""The databases that a run makes."""
 _numbers = count(1)
 _module_numbers = count(1)
 
@@ -105,16 +107,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
     """The server that the tests share. If the run is killed, it stops by itself when idle.
 
-    A worker may go long without a test that needs it, so idle is an hour.
+    A worker may go long without a test that needs it, so idle is an hour. Where SEMMEM_TEST_SERVER names a folder, its
+    server is taken without what earlier runs left there, and stays.
     """
-    server = EmbeddedServer(tmp_path_factory.mktemp("server") / "data", idle_stop_s=3_600)
+    kept = os.environ.get("SEMMEM_TEST_SERVER")
+    server = EmbeddedServer(Path(kept) if kept else tmp_path_factory.mktemp("server") / "data", idle_stop_s=3_600)
     with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
         # A database for each test means checkpoints for each test; they need not survive the machine.
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("SELECT pg_reload_conf()")
+        for (name,) in connection.execute(_LEFT).fetchall():
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     yield server
-    server.stop("immediate")
-    shutil.rmtree(server.data)
+    if not kept:
+        server.stop("immediate")
+        shutil.rmtree(server.data)
 
 
 @pytest.fixture(scope="session")

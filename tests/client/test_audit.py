@@ -247,6 +247,26 @@ def test_maintain_removes_what_is_over_and_nothing_else_may(mem: Semmem) -> None
     assert told(mem) == [("remember", "default", "done", 1, ("crane",))]
 
 
+def test_what_lets_old_entries_go_lets_no_other_go_and_does_not_last(mem: Semmem) -> None:
+    mem.remember("A heron.", id="heron")
+    if mem.store.kind == "SQLite":
+        let, deleted = "INSERT INTO meta (key, value) VALUES ('audit_before', '1')", ("DELETE FROM audit",)
+        run = mem.store._writing
+    else:
+        let, deleted = (
+            "SET LOCAL semmem.audit_before TO '2001-01-01'",
+            ("DELETE FROM semmem.audit", "TRUNCATE semmem.audit"),
+        )
+        run = mem.store.transaction
+    for statement in deleted:
+        with pytest.raises(Exception, match=r"Rows of (semmem\.)?audit are neither changed nor deleted"):
+            run(lambda c, delete=statement: (c.execute(let), c.execute(delete)))
+    assert mem.store.maintain(Keep(audit_days=-1))["audit"] == 1  # all that is older than tomorrow
+    mem.remember("A crane.", id="crane")
+    changes(mem)
+    assert told(mem) == [("remember", "default", "done", 1, ("crane",))]
+
+
 def test_the_clock_of_the_server_says_what_is_over(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from semmem.stores.postgres import upkeep
 

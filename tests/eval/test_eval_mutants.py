@@ -19,6 +19,7 @@ from eval.mutants import (
     Mutant,
     Runner,
     Tests,
+    _changed,
     copied,
     interval,
     limit,
@@ -100,6 +101,29 @@ def test_where_pytest_breaks_off_nothing_is_said_of_the_mutant_and_nothing_kept(
     assert list(outcomes.values()) == ["broke off", "broke off"]
     assert [row["outcome"] for row in kept(tmp_path / "kept.jsonl")] == ["baseline"]
     assert not summary({killed: "broke off", mutant("1"): "dead"})[1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_changes_of_sql_run_in_forks_that_read_it_anew(tmp_path: Path) -> None:
+    file = "semmem/stores/sql/sqlite/setting.sql"
+    tests = "tests/stores/test_store_conformance.py::TestSqliteFile::"
+    settings = (f"{tests}test_settings_of_a_namespace_come_back_as_they_were_set",)
+    others = (f"{tests}test_a_dry_run_counts_and_forgets_nothing",)
+    old, new = "WHERE :namespace IS NULL OR namespace = :namespace", "WHERE true"
+    chosen = [Mutant(file, old, new, settings), Mutant(file, old, new, others), Mutant(file, old, "WHERE", settings)]
+    outcomes = run_all(chosen, ROOT, tmp_path / "kept.jsonl")
+    assert list(outcomes.values()) == ["dead", "survived", "dead"]
+
+
+def test_each_text_of_a_changed_file_has_a_time_of_its_own(project: Path) -> None:
+    path, seen = project / "semmem" / "one.py", []
+    before = path.stat().st_mtime
+    for new in ("a < b", "a = b"):  # of as many bytes, and within a second
+        with _changed(project, mutant(new)):
+            seen.append(path.stat().st_mtime)
+    assert len({before, *seen}) == 3
+    assert path.stat().st_mtime == before
 
 
 def kept(file: Path) -> list[dict[str, object]]:

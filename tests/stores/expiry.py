@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from semmem.client.memory import Semmem
+from semmem.model.store import Store
 
 
 def texts(mem: Semmem, id: str) -> list[str]:
@@ -11,7 +12,12 @@ def texts(mem: Semmem, id: str) -> list[str]:
 
 def let_expire(mem: Semmem, id: str) -> None:
     """Let the time of a memory be over, as if it had been remembered long ago."""
-    if mem.store.kind == "SQLite":
-        mem.store._run(lambda c: c.execute("UPDATE memory SET expires_at = 1 WHERE id = ?", (id,)))
+    expire(mem.store, id)
+
+
+def expire(store: Store, id: str) -> None:
+    """Do the same in a store by itself."""
+    if store.kind == "SQLite":
+        store._run(lambda c: c.execute("UPDATE memory SET expires_at = 1 WHERE id = ?", (id,)))
     else:
-        mem.store.run(lambda c: c.execute("UPDATE memory SET expires_at = now() WHERE id = %s", (id,)))
+        store.run(lambda c: c.execute("UPDATE memory SET expires_at = now() WHERE id = %s", (id,)))

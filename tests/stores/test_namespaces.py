@@ -147,11 +147,14 @@ def test_what_a_namespace_keeps_no_longer_is_forgotten_by_maintain_for_good(mem:
         mem.remember("changed lately", id="renewed", namespace=where, created_at="2020-01-01")
         mem.update("renewed", namespace=where, text="changed just now")
         mem.remember("of today", id="new", namespace=where)
+    mem.remember("taken back", id="back", namespace="log", created_at="2020-01-01")
+    mem.forget("back", namespace="log")
+    mem.restore_memory("back", namespace="log")
     mem.namespace_limits("log", keep_days=30)
     since = mem.changes("now", namespace="log").cursor
     assert mem.maintain()["kept"] == 1
     assert "kept" not in mem.maintain()
-    assert sorted(m.id for m in mem.list(namespace="log")) == ["new", "renewed"]
+    assert sorted(m.id for m in mem.list(namespace="log")) == ["back", "new", "renewed"]
     assert [(one.id, one.kind) for one in mem.changes(since, namespace="log")] == [("old", "forgotten")]
     assert mem.stats(namespace="other").memories == 3
     with pytest.raises(semmem.NotFound):

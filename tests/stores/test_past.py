@@ -43,6 +43,14 @@ def test_a_recall_finds_the_version_that_was_valid_then(mem: Semmem) -> None:
     assert [hit.id for hit in mem.recall("lives in", as_of="2025-03-01")] == ["bo"]
 
 
+def test_between_the_end_of_a_version_and_the_begin_of_the_next_nothing_is_found(mem: Semmem) -> None:
+    mem.remember("Ana lives in Lisbon.", id="ana", created_at="2020-01-01", valid_to="2021-01-01")
+    mem.update("ana", text="Ana lives in Faro.", valid_from="2024-01-01", valid_to="2025-01-01")
+    assert [then(mem, at) for at in ("2020-12-31", "2021-01-01", "2024-01-01")] == [
+        [("Ana lives in Lisbon.", 1)], [], [("Ana lives in Faro.", 2)],
+    ]  # fmt: skip
+
+
 def test_the_words_of_then_are_asked_and_no_others(mem: Semmem) -> None:
     fill(mem)
     lexical = {"recipe": "lexical"}

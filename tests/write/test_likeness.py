@@ -50,6 +50,18 @@ def test_the_same_again_counts_and_returns_the_first(mem: semmem.Semmem, space: 
     assert mem.stats(namespace=space).memories == 1
 
 
+def test_of_two_memories_of_one_text_the_first_counts_what_is_said_again(mem: semmem.Semmem, space: str) -> None:
+    first = mem.remember("Lunch is at noon.", namespace=space)
+    mem.remember("Lunch is whenever you like.", id="no", namespace=space)
+    mem.link("no", "contradicts", first.id, namespace=space)
+    second = mem.remember("Lunch is at noon.", namespace=space)
+    assert (second.id != first.id, second.seen_count) == (True, 1)
+    assert mem.remember("Lunch is at noon.", namespace=space).id == second.id
+    mem.unlink("no", "contradicts", first.id, namespace=space)
+    again = mem.remember("Lunch is at noon.", namespace=space)
+    assert (again.id, again.seen_count) == (first.id, 2)
+
+
 @pytest.mark.parametrize(
     "other",
     [

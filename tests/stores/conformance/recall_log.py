@@ -81,6 +81,7 @@ class Log:
             ({"interface": "mcp"}, ["r1"]), ({"agent": "eve"}, ["r1"]), ({"agent": "nobody"}, []),
             ({"memory": "a"}, ["r1"]), ({"memory": "b"}, []), ({"interface": "http", "agent": "eve"}, []),
             ({"asked_after": later}, []), ({"asked_before": later}, ["r2", "r1"]),
+            ({"asked_before": later - timedelta(hours=2)}, []),
         ):  # fmt: skip
             assert found(store, **filters) == expected, filters
 

@@ -17,6 +17,7 @@ from semmem.model.store import Store, graph_of, life_of
 from semmem.model.types import Filters, IngestReport, ListOrder, Memory
 from semmem.write.ingest import Ingest
 from tests.stores.conformance.hand_made import ANY, NOON, ODD_IDS, ids, row_id_of, write
+from tests.stores.expiry import expire
 
 
 class Remembering:
@@ -149,6 +150,11 @@ class Remembering:
         assert store.forget("n", "long", ANY, dry_run=False) == 1
         assert (store.stats("n").memories, store.stats("n").parts) == (1, 0)
 
+    def test_what_has_expired_is_there_for_nobody(self, store: Store) -> None:
+        write(store, {"id": "a"}, {"id": "b", "expires_at": "2999-01-01"}, {"id": "c"})
+        expire(store, "c")
+        assert ids(store.get("n", ["a", "b", "c"])) == ids(store.list("n", ANY, 9, None))[::-1] == ["a", "b"]
+
     # ------------------------------------------------------------------ listing
 
     def test_lists_are_newest_first_and_ids_are_compared_by_code_point(self, store: Store) -> None:
@@ -162,8 +168,12 @@ class Remembering:
         old = NOON - timedelta(days=1)
         given: list[dict[str, Any]] = [{"id": id} for id in "bca"]
         given += [{"id": "x", "created_at": old}, {"id": "y", "created_at": old, "importance": 1.0}]
+        given += [{"id": "secret", "importance": 1.0, "sensitive": True}, {"id": "over", "importance": 1.0}]
         write(store, *({**item, "pinned": True} for item in given), {"id": "z"})
+        write(store, {"id": "other", "pinned": True}, namespace="m")
+        expire(store, "over")
         assert [id for _, id in life_of(store).pinned(["n"], 10)] == ["y", "c", "b", "a", "x"]
+        assert life_of(store).pinned(["n"], 1) == [("n", "y")]
 
     def test_pages_hold_every_memory_once_though_others_arrive_meanwhile(self, store: Store) -> None:
         write(store, *({"id": f"{n:02}", "created_at": NOON + timedelta(seconds=n // 6)} for n in range(20)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from semmem.model.store import Store
+from tests.stores.conformance.life import Life
 from tests.stores.conformance.recall_log import Log
 from tests.stores.conformance.recalling import Recalling
 from tests.stores.conformance.remembering import Remembering
@@ -19,7 +20,7 @@ from tests.stores.conformance.walls import Walls
 __all__ = ["StoreConformance"]
 
 
-class StoreConformance(Remembering, Walls, Recalling, Vectors, Upkeep, Log):
+class StoreConformance(Remembering, Walls, Recalling, Vectors, Upkeep, Life, Log):
     """Subclass it, and give a fixture ``store``: an empty store.
 
     A test marked ``needs("dense")`` is skipped where the store does not declare that capability.

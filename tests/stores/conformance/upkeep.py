@@ -71,12 +71,14 @@ class Upkeep:
         text = " ".join(f"Sentence number {n} is here." for n in range(100))
         dated = [{"id": str(n), "created_at": at} for n, at in enumerate(("0001-01-01", "9999-12-31T23:59:59Z"))]
         items = [{"id": "long", "text": text}, {"id": "a", "title": "Ada Lovelace"}, *dated]
+        write(store, *items[1:], namespace="early")
         write(store, *items)
         store.maintain()
         write(store, {"id": "late", "title": "Charles Babbage"})
         write(store, *items, namespace="other")
         for namespace in ("n", "other", "bare"):
             store.change_settings(namespace, {"dedup": False}, ())
+        parts = store.stats("other").parts
         assert store.forget_namespace("n", dry_run=True) == store.stats("n").memories == 5
         assert store.forget_namespace("n", dry_run=False) == 5
         assert store.forget_namespace("n", dry_run=False) == store.forget_namespace("bare", dry_run=False) == 0
@@ -84,7 +86,8 @@ class Upkeep:
         stats = store.stats("n")
         assert (stats.memories, stats.parts, stats.concepts, stats.mentions, stats.pending) == (0, 0, 0, 0, 0)
         assert store.scope(("n",), ANY, ()).size == 0
-        assert list(store.namespaces()) == ["other"]
+        assert list(store.namespaces()) == ["early", "other"]
+        assert [store.scope((name,), ANY, ()).size for name in ("early", "n", "other")] == [3, 0, 3 + parts]
         assert len(store.postings(["n"], [term_key("sentenc")])["n"].entries) == 0
         assert len(ids(store.list("other", ANY, 10, None))) == 4
         assert write(store, *items).remembered == 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from semmem.model.store import Store
+from semmem.model.store import Store, graph_of
 from tests.stores.conformance.hand_made import ANY, row_id_of, unit, write
 
 
@@ -18,6 +18,32 @@ class Vectors:
         assert store.vectors.claim_embedder(first) == first
         assert store.vectors.claim_embedder({"name": "two", "dimensions": 4, "fingerprint": "g"}) == first
         assert store.vectors.embedder() == first
+
+    @pytest.mark.needs("dense")
+    def test_the_embedder_of_a_store_is_forgotten_with_its_last_vector(self, store: Store) -> None:
+        write(store, {"id": "a", "vector": [1, 0, 0]}, {"id": "b", "vector": [0, 1, 0]}, {"id": "c"})
+        first = store.vectors.embedder()
+        assert first is not None
+        graph_of(store).note_reextraction({"namespace": "n", "ord": 4})  # another fact about the store
+        for id, left in (("c", first), ("a", first), ("b", None)):
+            store.forget("n", id, ANY, dry_run=False)
+            store.vectors.release_embedder()
+            assert store.vectors.embedder() == left, id
+        assert graph_of(store).reextraction() == {"namespace": "n", "ord": 4}
+
+    @pytest.mark.needs("dense")
+    def test_what_has_no_vector_of_the_next_embedder_is_listed_page_by_page(self, store: Store) -> None:
+        for namespace in ("m", "n"):
+            write(store, {"id": "a", "vector": [1, 0, 0]}, {"id": "b", "vector": [0, 1, 0]}, namespace=namespace)
+        with store.vectors.rebuilding():
+            store.vectors.open_staging({"name": "two", "dimensions": 3, "fingerprint": "g"})
+            place, seen = ("", 0), []
+            for _ in range(4):
+                ((row_id, memory),) = store.vectors.missing_vectors(place, 1, staging=True)
+                place = (memory.namespace, row_id)
+                seen.append((memory.namespace, memory.id))
+            assert seen == [("m", "a"), ("m", "b"), ("n", "a"), ("n", "b")]
+            assert store.vectors.missing_vectors(place, 1, staging=True) == []
 
     @pytest.mark.needs("dense")
     def test_vectors_that_are_missing_can_be_found_and_added_once(self, store: Store) -> None:

@@ -49,6 +49,10 @@ class Walls:
         one, two = row_id_of(store, "a", "one"), row_id_of(store, "a", "two")
         assert store.vectors.nearest(store.scope(("one",), ANY, ()), unit(0, 1, 0), 10).row_ids == (one,)
         assert set(store.vectors.similarities(["one"], [one, two], unit(1, 1, 0))) == {one}
+        write(store, {"id": "b", "vector": [0, 0, 1]}, namespace="two")
+        assert [store.stats(name).vectors for name in ("one", "two", "three", None)] == [1, 2, 0, 3]
+        store.forget_namespace("two", dry_run=False)
+        assert [store.stats(name).vectors for name in ("one", "two")] == [1, 0]
 
     @pytest.mark.needs("graph")
     @pytest.mark.parametrize("maintained", [False, True])
@@ -80,6 +84,12 @@ class Walls:
         assert found == [("B", 1, later), ("b", 1, later), ("n", 2, NOON), ("\uffff", 1, later), ("🦊", 1, later)]
         store.forget("b", "a", ANY, dry_run=False)
         assert [one.name for one in store.overview()] == ["B", "n", "\uffff", "🦊"]
+        write(store, {"id": "a", "sensitive": True}, namespace="secret")
+        assert list(store.namespaces()) == ["B", "n", "secret", "\uffff", "🦊"]
+        assert [(store.stats(name).memories, store.stats(name).namespaces) for name in ("secret", "b")] == [
+            (1, 1),
+            (0, 0),
+        ]
 
     # ------------------------------------------------------------------ the wall, as a recall sees it
 
