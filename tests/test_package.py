@@ -192,3 +192,18 @@ def test_the_installed_wheel_answers_away_from_its_sources(packages: tuple[Path,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
     )  # fmt: skip
     assert "described only: R@1 +1.000, 1 questions" in " ".join(done.stdout.split()), done.stderr
+    # and a data set of one's own, which a clone is not needed for
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "documents.jsonl").write_text(
+        '{"id": "a", "text": "The ferry leaves at noon."}\n{"id": "b", "text": "The bakery opens at six."}\n'
+    )
+    (tmp_path / "mine" / "queries.jsonl").write_text('{"id": "q1", "question": "the ferry", "gold_ids": ["a"]}\n')
+    done = subprocess.run(
+        [tmp_path / "venv" / "bin" / "python", "-I", "-m", "semmem_eval", "run", "--recipes", "default,lexical",
+         "--data", "mine", "--embedder", "hashing", "--metric", "R@1"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (result,) = (tmp_path / "semmem-eval" / "runs").rglob("result.json")
+    assert json.loads(result.read_text())["environment"]["commit"] is None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
+import semmem
+
 __all__ = ["ASKS", "STORES", "fingerprint", "sources"]
 
-ROOT = Path(__file__).resolve().parents[2]
+_PACKAGES = {"eval": Path(__file__).resolve().parents[1], "semmem": Path(semmem.__file__).resolve().parent}
+"""The folder of each package: side by side in a clone, ``eval`` inside ``semmem_eval`` where it is installed."""
 STORES = (
     "eval.datasets",
     "semmem.write.sync",
@@ -24,23 +28,24 @@ ASKS = ("eval.experiments.lists", "semmem")
 """Where asking begins: any part of semmem may change a list."""
 
 
-def fingerprint(*roots: str, root: Path = ROOT) -> str:
-    """Return a short hash of the source of ``roots`` and of all they import, under the folder ``root``."""
+def fingerprint(*roots: str, packages: Mapping[str, Path] = _PACKAGES) -> str:
+    """Return a short hash of the source of ``roots`` and of all they import, in the folders of ``packages``."""
     total = blake2b(digest_size=4)
-    for path in sources(*roots, root=root):
-        total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    for name, path in sources(*roots, packages=packages).items():
+        total.update(name.encode() + b"\0" + path.read_bytes())
     return total.hexdigest()
 
 
-def sources(*roots: str, root: Path = ROOT) -> list[Path]:
-    """Return the files of semmem and eval that the modules and whole packages ``roots`` need, sorted.
+def sources(*roots: str, packages: Mapping[str, Path] = _PACKAGES) -> dict[str, Path]:
+    """Return the files of semmem and eval that the modules and whole packages ``roots`` need, sorted by their names.
 
     An import inside a function counts, one that only type checkers see does not. The SQL of a package counts where one
     of its modules does. Raises ModuleNotFoundError for a root that is not there.
     """
     queue: list[Path] = []
     for name in roots:
-        found = root.joinpath(*name.split("."))
+        package, *rest = name.split(".")
+        found = packages[package].joinpath(*rest)
         paths = (
             sorted(found.rglob("*.py"))
             if found.is_dir()
@@ -56,8 +61,14 @@ def sources(*roots: str, root: Path = ROOT) -> list[Path]:
         path = queue.pop()
         if path not in files:
             files |= {path, *(path.parent / "sql").rglob("*.sql")}
-            queue += filter(None, (_file(name, root) for name in _imports(path.read_text(encoding="utf-8"))))
-    return sorted(files)
+            queue += filter(None, (_file(name, packages) for name in _imports(path.read_text(encoding="utf-8"))))
+    named = {
+        (Path(package) / path.relative_to(folder)).as_posix(): path
+        for package, folder in packages.items()
+        for path in files
+        if path.is_relative_to(folder)
+    }
+    return dict(sorted(named.items()))
 
 
 @cache
@@ -78,10 +89,10 @@ def _imports(source: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _file(name: str, root: Path) -> Path | None:
+def _file(name: str, packages: Mapping[str, Path]) -> Path | None:
     """Return the file of a module of ours, None for another's; semmem itself only names its public parts."""
     first, *rest = name.split(".")
-    if first not in ("eval", "semmem") or not rest:
+    if first not in packages or not rest:
         return None
-    found = root.joinpath(first, *rest)
+    found = packages[first].joinpath(*rest)
     return next((path for path in (found.with_suffix(".py"), found / "__init__.py") if path.is_file()), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import difflib
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -138,10 +139,32 @@ def names() -> list[str]:
     return sorted(path.stem for path in _HERE.glob("*.toml"))
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A table of a model's file: the words that name it, and its lines by their numbers."""
+
+    path: Path
+    words: str
+    lines: Mapping[int, str]
+
+    def wrong(self, what: str, key: str = "") -> InvalidInput:
+        """Return the error that says ``what`` is wrong here, with the line of ``key``, or else the table's first."""
+        return InvalidInput(f"{self.path}, line {self._line(key)}, {self.words}, {what}")
+
+    def part(self, words: str, name: str = "") -> _Place:
+        """Return the place of a table inside this one, which begins where its ``name`` stands."""
+        first = self._line(name)
+        return _Place(self.path, words, {n: text for n, text in self.lines.items() if n >= first})
+
+    def _line(self, word: str) -> int:
+        whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+        return next((n for n, text in self.lines.items() if word and whole.search(text)), min(self.lines, default=1))
+
+
 def load(name: str) -> System:
     """Return the model of a system: one of ours by its name, or one by the path of its file.
 
-    Raises InvalidInput for one that is not modelled, and for a file that is no model, with its place and the key.
+    Raises InvalidInput for one that is not modelled, and for a file that is no model, with its line, place and key.
     """
     path = _HERE / f"{name}.toml"
     if name not in names():
@@ -152,70 +175,96 @@ def load(name: str) -> System:
                 "path that ends in .toml."
             )
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"{path} is not TOML: {error}.") from None
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8.") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    places = _places(path, text)
     keys: dict[str, Any] = {"name": path.stem, **raw}
-    keys["fusions"] = tuple(_fusion(path, where, f) for where, f in _tables(path, keys.pop("fusion", []), "fusion"))
-    keys["sources"] = tuple(
-        _made(path, where, Source, s) for where, s in _tables(path, keys.pop("source", []), "source")
-    )
+    keys["fusions"] = tuple(_fusion(place, f) for place, f in _numbered(places, keys.pop("fusion", []), "fusion"))
+    keys["sources"] = tuple(_made(place, Source, s) for place, s in _numbered(places, keys.pop("source", []), "source"))
     keys["not_modelled"] = tuple(keys.get("not_modelled", ()))
     if not keys["fusions"]:
         raise InvalidInput(f"{path} has no [[fusion]]; write one for each way in which the system fuses.")
-    return _made(path, "the file", System, {"repository": "", "release": "", **keys})
+    return _made(places["", 0], System, {"repository": "", "release": "", **keys})
 
 
-def _fusion(path: Path, which: str, raw: Mapping[str, Any]) -> Fusion:
+def _places(path: Path, text: str) -> Mapping[tuple[str, int], _Place]:
+    """Return the places of the ``[[fusion]]`` and ``[[source]]`` tables by their numbers, and ("", 0) of the rest."""
+    at, lines = ("", 0), dict[tuple[str, int], dict[int, str]]({("", 0): {}})
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := re.match(r"\s*\[\[\s*(fusion|source)\s*\]\]", line):
+            at = header[1], 1 + sum(kind == header[1] for kind, _ in lines)
+        lines.setdefault(at, {})[number] = line
+    return {key: _Place(path, key[0] or "the file", of) for key, of in lines.items()}
+
+
+def _numbered(
+    places: Mapping[tuple[str, int], _Place], value: Any, kind: str
+) -> list[tuple[_Place, Mapping[str, Any]]]:
+    """Return the tables of ``kind`` with their places; those that are written in one line are of the file."""
+    tables = _tables(places["", 0], value, kind)
+    return [
+        (places.get((kind, number), place).part(place.words), table)
+        for number, (place, table) in enumerate(tables, start=1)
+    ]
+
+
+def _fusion(place: _Place, raw: Mapping[str, Any]) -> Fusion:
     keys: dict[str, Any] = {"when": "", "short": "", "threshold": "", "mend": "", "weights": "yours", **raw}
-    legs = _tables(path, keys.get("legs", []), f"legs of {which}")
-    keys["legs"] = tuple(_made(path, where, Leg, leg) for where, leg in legs)
+    legs = _tables(place, keys.get("legs", []), f"legs of {place.words}", "legs")
+    keys["legs"] = tuple(_made(where, Leg, leg) for where, leg in legs)
     for key in ("depth", "pool"):
         if key in keys:
-            keys[key] = _made(path, f"{key} of {which}", Depth, keys[key])
-    fusion = _made(path, which, Fusion, keys)
+            keys[key] = _made(place.part(f"{key} of {place.words}", key), Depth, keys[key])
+    fusion = _made(place, Fusion, keys)
     wrong = {
-        f"rule = {fusion.rule!r}, which is none of {', '.join(RULES)}": fusion.rule not in RULES,
-        f"weights = {fusion.weights!r}, which is none of {', '.join(get_args(WeightUse))}": (
+        ("rule", f"rule = {fusion.rule!r}, which is none of {', '.join(RULES)}"): fusion.rule not in RULES,
+        ("weights", f"weights = {fusion.weights!r}, which is none of {', '.join(get_args(WeightUse))}"): (
             fusion.weights not in get_args(WeightUse)
         ),
-        f"origin = {fusion.origin!r}, which is neither 0 nor 1": fusion.origin not in (0, 1),
-        f"constant = {fusion.constant}, by which a first place has no share": (
+        ("origin", f"origin = {fusion.origin!r}, which is neither 0 nor 1"): fusion.origin not in (0, 1),
+        ("constant", f"constant = {fusion.constant}, by which a first place has no share"): (
             not 0 <= fusion.constant + (fusion.origin - 1 if fusion.rule == "rrf" else 0) < math.inf
         ),
-        "a weight below 0, or one that is not finite": not all(0 <= leg.weight < math.inf for leg in fusion.legs),
-        "a pool without a reranker, or a reranker without a pool": (fusion.pool is None) != (not fusion.reranker),
-        "fewer than two legs": len(fusion.legs) < 2,
-        "two legs of one name": len({leg.name for leg in fusion.legs}) < len(fusion.legs),
+        ("legs", "a weight below 0, or one that is not finite"): (
+            not all(0 <= leg.weight < math.inf for leg in fusion.legs)
+        ),
+        ("pool", "a pool without a reranker, or a reranker without a pool"): (
+            (fusion.pool is None) != (not fusion.reranker)
+        ),
+        ("legs", "fewer than two legs"): len(fusion.legs) < 2,
+        ("legs", "two legs of one name"): len({leg.name for leg in fusion.legs}) < len(fusion.legs),
     }
-    for what, is_so in wrong.items():
+    for (key, what), is_so in wrong.items():
         if is_so:
-            raise InvalidInput(f"{path}, {which}, has {what}.")
+            raise place.wrong(f"has {what}.", key)
     return fusion
 
 
-def _tables(path: Path, value: Any, what: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return each table of an array with the words for its place."""
+def _tables(place: _Place, value: Any, what: str, key: str = "") -> list[tuple[_Place, Mapping[str, Any]]]:
+    """Return each table of an array with its place. Raises InvalidInput for a value that is none."""
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise InvalidInput(f"{path} has {what} that is no array of tables.")
-    return [(f"{what} {one.get('name', number)!r}", one) for number, one in enumerate(value, start=1)]
+        raise place.wrong(f"has {what} that is no array of tables.", key or what)
+    named = [(str(one.get("name", number)), one) for number, one in enumerate(value, start=1)]
+    return [(place.part(f"{what} {name!r}", str(one.get("name", ""))), one) for name, one in named]
 
 
-def _made(path: Path, where: str, kind: type[Made], raw: Mapping[str, Any]) -> Made:
+def _made(place: _Place, kind: type[Made], raw: Mapping[str, Any]) -> Made:
     """Return the record of a table. Raises InvalidInput for an unknown or a missing key, or another kind of value."""
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     for key, value in raw.items():
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
-            raise InvalidInput(f"{path}, {where}, has {key!r}, which is no key{f'; {near[0]} is' if near else ''}.")
+            raise place.wrong(f"has {key!r}, which is no key{f'; {near[0]} is' if near else ''}.", key)
         expected = _KINDS.get(str(known[key].type))
         if expected and (not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected)):
-            raise InvalidInput(f"{path}, {where}, has {key} = {value!r}; it must be {_WORDS[expected[0]]}.")
+            raise place.wrong(f"has {key} = {value!r}; it must be {_WORDS[expected[0]]}.", key)
     needed = [name for name, field in known.items() if field.default is MISSING and name not in raw]
     if needed:
-        raise InvalidInput(f"{path}, {where}, has no {needed[0]!r}.")
+        raise place.wrong(f"has no {needed[0]!r}.")
     return kind(**raw)

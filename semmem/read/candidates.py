@@ -2,8 +2,8 @@
 
 This is separate from the pipeline so that ``explain`` and experiments can fuse the same lists again with other numbers.
 
-The confidence of a recall says how sure it is that something here answers the question. It is a logistic curve over two
-numbers that every recall has: the BM25 score of the lexical leg's first memory as a share of the best score possible,
+The confidence of a recall says how well the best memories match the question. It is a logistic curve over two numbers
+that every recall has: the BM25 score of the lexical leg's first memory as a share of the best score possible,
 and the cosine of the dense leg's first memory. It rises with each of them. The constants were fitted by ``python -m
 eval confidence``, on questions with and without an answer, half and half: with the cosines of MiniLM (adr/0038 has the
 table of false alarms and misses), and with those of all-mpnet-base-v2 (adr/0078). With another embedder the confidence

@@ -37,10 +37,10 @@ class Recall(Sequence[Hit]):
     to the reason, ``regime`` is the regime of the question, ``timings`` are seconds, and ``settings`` are the settings
     of the namespace that changed the recipe.
 
-    ``confidence`` in [0, 1] says how sure it is that one of the hits answers the question. It is a curve over the
-    lexical leg's share of the best possible BM25 score and the dense leg's cosine, fitted on questions with and without
-    an answer, half and half (semmem.read.candidates). Unlike scores, it compares across questions. It recognises
-    questions about other subjects well, and nearly answered ones hardly; adr/0038 has the numbers.
+    ``confidence`` in [0, 1] says how well the best memories match the question. It is a curve over the lexical leg's
+    share of the best possible BM25 score and the dense leg's cosine, fitted on questions with and without an answer,
+    half and half (semmem.read.candidates). Unlike scores, it compares across questions. It tells a question about
+    something else; it cannot tell that the answer to a question about these memories is not among them (adr/0038).
 
     ``withheld`` counts the hits that were not returned because the confidence is below ``min_confidence``, which is a
     number even if "auto" was given. ``left_out`` are the hits for which a ``token_budget`` had no room. ``id`` is the

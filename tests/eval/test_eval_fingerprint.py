@@ -13,9 +13,10 @@ import pytest
 
 import semmem
 from eval.datasets import load
-from eval.experiments.fingerprint import ASKS, ROOT, STORES, fingerprint, sources
+from eval.experiments.fingerprint import ASKS, STORES, fingerprint, sources
 from eval.experiments.runner import ingest
 
+ROOT = Path(__file__).resolve().parents[2]
 TOY = ROOT / "eval" / "data" / "toy"
 WIRING = {
     "semmem/client/memory.py",
@@ -37,8 +38,12 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def under(root: Path) -> dict[str, Path]:
+    return {package: root / package for package in ("eval", "semmem")}
+
+
 def names(*roots: str) -> set[str]:
-    return {path.relative_to(ROOT).as_posix() for path in sources(*roots)}
+    return set(sources(*roots))
 
 
 @pytest.mark.slow
@@ -58,27 +63,27 @@ def names(*roots: str) -> set[str]:
     ],
 )
 def test_a_change_on_the_way_into_a_store_changes_the_fingerprint(copied: Path, module: str) -> None:
-    before = fingerprint(*STORES, root=copied)
+    before = fingerprint(*STORES, packages=under(copied))
     assert before == fingerprint(*STORES)
     with (copied / module).open("a", encoding="utf-8") as out:
         out.write("# changed\n")
-    assert fingerprint(*STORES, root=copied) != before
+    assert fingerprint(*STORES, packages=under(copied)) != before
 
 
 def test_so_does_a_change_of_sql_and_of_a_module_that_is_new(copied: Path) -> None:
-    before = fingerprint(*STORES, root=copied)
+    before = fingerprint(*STORES, packages=under(copied))
     statements = sorted((copied / "semmem" / "stores").rglob("*.sql"))[0]
     statements.write_text(statements.read_text(encoding="utf-8") + "-- changed\n", encoding="utf-8")
-    of_sql = fingerprint(*STORES, root=copied)
+    of_sql = fingerprint(*STORES, packages=under(copied))
     assert of_sql != before
     (copied / "semmem" / "new.py").write_text("import semmem.newer\n", encoding="utf-8")
     (copied / "semmem" / "newer.py").write_text("NUMBER = 1\n", encoding="utf-8")
-    assert fingerprint(*STORES, root=copied) == of_sql  # nobody imports it yet
+    assert fingerprint(*STORES, packages=under(copied)) == of_sql  # nobody imports it yet
     with (copied / "semmem" / "write" / "items.py").open("a", encoding="utf-8") as out:
         out.write("def later():\n    from semmem import new\n")
-    imported = fingerprint(*STORES, root=copied)
+    imported = fingerprint(*STORES, packages=under(copied))
     (copied / "semmem" / "newer.py").write_text("NUMBER = 2\n", encoding="utf-8")
-    assert fingerprint(*STORES, root=copied) != imported != of_sql
+    assert fingerprint(*STORES, packages=under(copied)) != imported != of_sql
 
 
 @pytest.mark.slow
@@ -86,11 +91,11 @@ def test_so_does_a_change_of_sql_and_of_a_module_that_is_new(copied: Path) -> No
     "module", ["semmem/read/recall.py", "semmem/fusion.py", "semmem/legs/graph.py", "eval/reports/charts.py"]
 )
 def test_a_change_of_how_a_store_is_asked_leaves_the_store_as_it_is(copied: Path, module: str) -> None:
-    stored, asked = fingerprint(*STORES, root=copied), fingerprint(*ASKS, root=copied)
+    stored, asked = fingerprint(*STORES, packages=under(copied)), fingerprint(*ASKS, packages=under(copied))
     with (copied / module).open("a", encoding="utf-8") as out:
         out.write("# changed\n")
-    assert fingerprint(*STORES, root=copied) == stored
-    assert (fingerprint(*ASKS, root=copied) != asked) is module.startswith("semmem")
+    assert fingerprint(*STORES, packages=under(copied)) == stored
+    assert (fingerprint(*ASKS, packages=under(copied)) != asked) is module.startswith("semmem")
 
 
 @pytest.mark.slow
@@ -120,6 +125,13 @@ def test_all_code_that_runs_while_a_corpus_is_read_and_remembered_is_counted(tmp
         "semmem/stores/postgres/write.py",
     } <= ran
     assert ran - WIRING - names(*STORES) == set()
+
+
+def test_installed_packages_that_do_not_lie_side_by_side_have_the_fingerprint_of_the_clone(tmp_path: Path) -> None:
+    installed = {"eval": tmp_path / "semmem_eval" / "eval", "semmem": tmp_path / "semmem"}
+    for package, folder in installed.items():
+        shutil.copytree(ROOT / package, folder, ignore=shutil.ignore_patterns("runs", "data", "__pycache__"))
+    assert fingerprint(*STORES, packages=installed) == fingerprint(*STORES)
 
 
 def test_a_root_that_is_gone_is_named() -> None:

@@ -279,29 +279,70 @@ def test_a_model_of_ones_own_is_read_by_its_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("constant = 60", "constnat = 60", "fusion 'both', has 'constnat', which is no key; constant is."),
-        ("weight = 0.5", "wieght = 0.5", "legs of fusion 'both' 'words', has 'wieght', which is no key; weight is."),
-        ("constant = 60", 'constant = "60"', "has constant = '60'; it must be a number."),
-        ('rule = "rrf"', 'rule = "sum"', "has rule = 'sum', which is none of rrf, rank-scaled"),
-        ('rule = "rrf"', "", "fusion 'both', has no 'rule'."),
-        ('version = "1.0"', "", "the file, has no 'version'."),
-        ("read = 2026-11-26", 'read = "today"', "has read = 'today'; it must be a date such as 2026-11-26."),
-        (', { name = "words", weight = 0.5 }', "", "has fewer than two legs."),
+        ("constant = 60", "constnat = 60", "line 9, fusion 'both', has 'constnat', which is no key; constant is."),
+        (
+            "weight = 0.5",
+            "wieght = 0.5",
+            "line 10, legs of fusion 'both' 'words', has 'wieght', which is no key; weight is.",
+        ),
+        ("constant = 60", 'constant = "60"', "line 9, fusion 'both', has constant = '60'; it must be a number."),
+        ('rule = "rrf"', 'rule = "sum"', "line 8, fusion 'both', has rule = 'sum', which is none of rrf, rank-scaled"),
+        ('rule = "rrf"', "", "line 6, fusion 'both', has no 'rule'."),
+        ('version = "1.0"', "", "line 1, the file, has no 'version'."),
+        (
+            "read = 2026-11-26",
+            'read = "today"',
+            "line 4, the file, has read = 'today'; it must be a date such as 2026-11-26.",
+        ),
+        (', { name = "words", weight = 0.5 }', "", "line 10, fusion 'both', has fewer than two legs."),
         ("constant = 60", "constant = -1", "has constant = -1, by which a first place has no share."),
         ("constant = 60", "constant = 0\norigin = 0", "has constant = 0, by which a first place has no share."),
         ("constant = 60", "constant = nan", "has constant = nan, by which"),
-        ("weight = 0.5", "weight = -0.5", "has a weight below 0, or one that is not finite."),
+        ("weight = 0.5", "weight = -0.5", "line 10, fusion 'both', has a weight below 0, or one that is not finite."),
         ("[[fusion]]", "[[fusions]]", "has no [[fusion]]"),
         ('title = "Mine"', "title =", "is not TOML"),
     ],
 )
-def test_a_mistake_in_a_model_is_told_with_its_file_and_key(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_a_mistake_in_a_model_is_told_with_its_file_line_and_key(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
     path = own(tmp_path, MODEL.replace(old, new))
     result = CliRunner().invoke(app, ["reach", "--system", path])
     assert result.exit_code == 2
     output = " ".join(result.output.split())
     assert output.startswith(f"error: {path}")
     assert words in output
+
+
+def test_the_line_is_that_of_the_table_in_which_the_mistake_is(tmp_path: Path) -> None:
+    spread = """
+[[fusion]]
+name = "both"
+rule = "rrf"
+constant = 60
+
+[[fusion.legs]]
+name = "vector"
+
+[[fusion.legs]]
+name = "words"
+weight = "half"
+
+[[source]]
+path = "fuse.py"
+"""
+    second = MODEL.split("[[fusion]]")[1].replace('"both"', '"again"').replace("constant", "constnat")
+    path = own(tmp_path, MODEL.split("[[fusion]]")[0] + "[[fusion]]" + second + spread.replace('"half"', "0.5"))
+    with pytest.raises(InvalidInput, match=r"mine\.toml, line 9, fusion 'again', has 'constnat'"):
+        load(path)
+    path = own(tmp_path, MODEL + spread)
+    with pytest.raises(
+        InvalidInput, match=r"line 22, legs of fusion 'both' 'words', has weight = 'half'; it must be a"
+    ):
+        load(path)
+    path = own(tmp_path, MODEL + spread.replace('"half"', "0.5"))
+    with pytest.raises(InvalidInput, match=r"line 24, source '1', has no 'says'"):
+        load(path)
 
 
 def test_a_model_that_is_not_utf8_is_told(tmp_path: Path) -> None:

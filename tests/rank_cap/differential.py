@@ -253,6 +253,9 @@ def main(result: Path) -> None:
         tally = Tally(told["cases"], told["without data"], *known, told["contradictions"])
         commits = told["commits"]
     commits = [*commits, *({str(COMMIT)} - set(commits) if tally.cases < CASES else ())]
+    if tally.cases >= CASES:
+        whole = f"{result} holds all {CASES:,} cases, of commit {', '.join(commits)}"
+        print(f"{whole}; nothing was run. Remove it to go through them with this code.")
     while tally.cases < CASES:
         run(range(tally.cases, tally.cases + 1_000), tally, WORLDS)
         note = {

@@ -14,7 +14,7 @@ import semmem
 from eval.experiments.evidence.provenance import clean
 from semmem.rank_cap.places import ASSUMPTIONS
 from tests.rank_cap.cases import Case
-from tests.rank_cap.differential import CASES, ask, contradictions, dropped, run
+from tests.rank_cap.differential import CASES, ask, contradictions, dropped, main, run
 from tests.rank_cap.worlds import AGED, APART, CROWDED, HARDER, LAPSED, LINKED, THEN, WORLDS, World, world
 
 RESULT = Path(__file__).with_name("differential.json")
@@ -119,6 +119,20 @@ def test_the_hundred_thousand_that_were_run_contradict_no_class() -> None:
 
 
 # ---------------------------------------------------------------------- each assumption, dropped once on purpose
+
+
+def test_a_record_that_is_whole_runs_nothing_and_says_of_which_code_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = {
+        "cases": 100_000, "without data": 0, "worlds": list(WORLDS), "commits": ["0123456789ab"],
+        "hits": {}, "seen": {}, "seen without data": {}, "contradictions": [],
+    }  # fmt: skip
+    path = tmp_path / "differential.json"
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    main(path)
+    assert "holds all 100,000 cases, of commit 0123456789ab; nothing was run." in capsys.readouterr().out
+    assert json.loads(path.read_text(encoding="utf-8")) == whole
 
 
 @pytest.fixture(scope="module")

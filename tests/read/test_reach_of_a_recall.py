@@ -211,6 +211,32 @@ def test_a_place_that_is_kept_for_a_leg_without_an_answer_bars_nobody(told: semm
     assert reach(recalled, "dense").class_ != "boost-only"
 
 
+# ---------------------------------------------------------------------- the regimes that were not asked
+
+
+def test_the_reach_in_another_regime_weighs_by_the_priors_of_that_regime(told: semmem.Semmem) -> None:
+    old, new = datetime(1990, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+    told.remember("Of no weight.", id="new", importance=0.0, created_at=new)
+    told.remember("Of all weight.", id="old", importance=1.0, created_at=old)
+    constants = {"named": 0.0, "unnamed": 60.0}
+    plan = semmem.Recipe(
+        "aged", {"lexical": 1.0, "graph": 1.0}, {"lexical": constants, "graph": constants},
+        prior_floor=None, recency_half_life=30.0,
+    )  # fmt: skip
+    graph = told._here.legs["graph"]
+    assert isinstance(graph, Told)
+    graph.regime = "unnamed"
+    recalled = found(told, plan, {"lexical": ["new"], "graph": ["old"]}, limit=1)
+    classes = {name: {leg: its.class_ for leg, its in of.legs.items()} for name, of in recalled.reach.regimes.items()}
+    assert recalled.regime == "unnamed"
+    assert classes == {
+        # both are first in a list; "new" earns 1 - .5 / 62 = .992 of it, "old" .9 for its age
+        "unnamed": {"lexical": "possible", "graph": "boost-only"},
+        # "new" earns 1 - .5 / 2 = .75 of it, "old" .9 for its age
+        "named": {"lexical": "boost-only", "graph": "possible"},
+    }
+
+
 # ---------------------------------------------------------------------- order and page
 
 

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from eval.datasets import KNOWN_SHA256, SEALED, Corpus, shared_with
+from eval.extra import is_clone
 
 __all__ = ["COMMIT", "HELD_OUT", "OURS", "TUNED_ON", "clean", "commit_of", "role"]
 
@@ -48,7 +49,7 @@ def commit_of(root: Path) -> str | None:
     return f"{commit[:12]}-dirty" if changes else commit[:12]
 
 
-COMMIT = commit_of(ROOT)
+COMMIT = commit_of(ROOT) if is_clone() else None  # an installation may lie in the repository of somebody else
 
 
 def clean(commit: str | None) -> bool:
