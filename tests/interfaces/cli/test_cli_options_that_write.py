@@ -1,4 +1,4 @@
-"""The command forget: what may not be said together is told in the words of its options."""
+"""The options of the commands that write: which of them count, and which may not be said together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.cli.program import Call, in_process, stored
+from tests.interfaces.cli.program import Call, in_process, loaded, stored
 
 
 @pytest.fixture
@@ -23,3 +23,13 @@ def test_all_beside_an_id_or_a_filter_forgets_nothing_and_says_so(call: Call, wh
     code, _, err = call("forget", *which, "--all", "--yes")
     assert (code, err) == (2, "--all is the whole namespace; leave it out to forget by id or filters.\n")
     assert list(stored(call)) == ["a"]
+
+
+def test_a_file_is_stored_under_the_id_the_title_and_the_source_that_are_given(call: Call, tmp_path: Path) -> None:
+    note = tmp_path / "note.md"
+    note.write_text("Tea at four.")
+    given = ("--id", "mine", "--title", "Tea", "--source", "shelf")
+    assert call("remember", str(note), *given)[0] == 0
+    memory = loaded(call("get", "mine", "--json"))
+    assert (memory["title"], memory["source"]) == ("Tea", "shelf")
+    assert list(stored(call)) == ["mine"]
