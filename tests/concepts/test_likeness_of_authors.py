@@ -12,7 +12,10 @@ def test_what_somebody_says_of_himself_meets_what_others_say_of_him_by_name() ->
     assert len({*of_himself} & {*by_name}) == 3
     assert len({*of_himself} & {*of_another}) == 1
     change = changed(
-        outlines("I live in Oslo.", "Ana"), outlines("Ana lives in Rome.", "Ben"), older_author="Ana", newer_author="Ben"
+        outlines("I live in Oslo.", "Ana"),
+        outlines("Ana lives in Rome.", "Ben"),
+        older_author="Ana",
+        newer_author="Ben",
     )
     assert change is not None
     assert (change.old, change.new) == ("oslo", "rome")

@@ -12,12 +12,15 @@ from tests.model.test_project import repository
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.filterwarnings("ignore:The roots capability is deprecated")  # roots: the protocol's next version does without
+@pytest.mark.filterwarnings(
+    "ignore:The roots capability is deprecated"
+)  # roots: the protocol's next version does without
 async def test_after_a_client_says_that_its_roots_have_changed_it_is_asked_for_them_again(
     tmp_path: Path, url: str
 ) -> None:
     mine, other = (
-        repository(tmp_path / name, {"origin": f"https://example.org/ada/{name}"}).as_uri() for name in ("mine", "other")
+        repository(tmp_path / name, {"origin": f"https://example.org/ada/{name}"}).as_uri()
+        for name in ("mine", "other")
     )
     roots = [mine]
     async with in_memory(url, mode="legacy", roots=roots) as client:
