@@ -1,6 +1,6 @@
 """Mutants: small changes of the code that some test must notice, one after the other, in a copy of the checkout.
 
-    python -m eval.mutants [--drawn] [--only PART] [--jobs N] [--list] [--record]
+    python -m eval.mutants [--drawn [LIST]] [--only PART] [--jobs N] [--list] [--record]
 
 The list is ``eval/mutants.toml``: a file, the text that stands there once, the text in its place, and the tests that
 ought to fail then. A mutant whose tests fail is dead, one whose tests pass has survived; where the list gives a
@@ -9,8 +9,9 @@ mutant of tests that fail anyway is not run, and the time of the baseline limits
 for single tests. One that goes on beyond it counts as dead, but is recorded as *timed out*: a busy machine could be the
 reason. Where pytest itself breaks off or is killed, the mutant is neither dead nor kept.
 
-``--drawn`` runs ``eval/mutants-drawn.toml`` instead, changes that ``eval/draw_mutants.py`` draws at random by the
-operators of cosmic-ray: their share in a room stands for all places of its files, with an interval (adr/0073).
+``--drawn`` runs ``eval/mutants-drawn.toml`` instead, or another list of changes that ``eval/draw_mutants.py`` draws at
+random by the operators of cosmic-ray: their share in a room stands for all places of its files, with an interval
+(adr/0073). Their outcomes are recorded beside their list, in a .json of its name.
 
 Two things are kept in ``eval/runs/mutants.jsonl``, so that an interrupted run resumes: the outcome of a mutant, by the
 contents of its file, of the tests and of what these import of tests/; and a baseline that passed, with its seconds, by
@@ -56,8 +57,6 @@ ROOT = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_name("mutants.toml")
 DRAWN = Path(__file__).with_name("mutants-drawn.toml")
 KEPT = Path(__file__).with_name("runs") / "mutants.jsonl"
-RECORD = Path(__file__).with_name("mutants.json")
-RECORD_DRAWN = Path(__file__).with_name("mutants-drawn.json")
 SHARE = 0.92
 """Of those that no reason is given for, so many must die in each room."""
 LONGEST = 900.0
@@ -485,13 +484,24 @@ def record(outcomes: Mapping[Mutant, Outcome], path: Path, commit: str | None) -
 def main(argv: Iterable[str] | None = None) -> int:
     """Run the mutants and print their outcomes; return 0 where enough died and none is out of date, else 1."""
     parser = argparse.ArgumentParser(prog="python -m eval.mutants", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--drawn", action="store_true", help="those drawn at random: eval/mutants-drawn.toml")
+    parser.add_argument(
+        "--drawn",
+        type=Path,
+        nargs="?",
+        const=DRAWN,
+        metavar="LIST",
+        help="those drawn at random; default: eval/mutants-drawn.toml",
+    )
     parser.add_argument("--only", default="", help="a part of a file's name")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
     parser.add_argument("--list", action="store_true", help="only list the mutants, and which are out of date")
-    parser.add_argument("--record", action="store_true", help="write the outcomes to eval/mutants.json")
+    parser.add_argument("--record", action="store_true", help="write the outcomes to the .json beside the list")
     options = parser.parse_args(None if argv is None else list(argv))
-    chosen = [m for m in mutants(DRAWN if options.drawn else LIST) if options.only in m.file]
+    source: Path = options.drawn or LIST
+    if not source.is_file():
+        print(f"There is no list {source}; eval/draw_mutants.py prints one.", file=sys.stderr)
+        return 2
+    chosen = [m for m in mutants(source) if options.only in m.file]
     if not chosen:
         print(f"No mutant is of a file with {options.only!r} in its name.", file=sys.stderr)
         return 2
@@ -507,7 +517,7 @@ def main(argv: Iterable[str] | None = None) -> int:
     outcomes = run_all(chosen, ROOT, KEPT, jobs=options.jobs)
     report, good = summary(outcomes)
     if options.record:
-        record(outcomes, RECORD_DRAWN if options.drawn else RECORD, COMMIT)
+        record(outcomes, source.with_suffix(".json"), COMMIT)
     print(report)
     return 0 if good else 1
 

@@ -287,10 +287,27 @@ def test_the_interval_of_a_share_is_wilsons() -> None:
     assert interval(9, 10) == (pytest.approx(0.596, abs=1e-3), pytest.approx(0.982, abs=1e-3))
 
 
-def test_the_drawn_list_is_of_the_rooms_that_are_drawn_from() -> None:
+@pytest.mark.parametrize("drawn", [DRAWN, DRAWN.with_name("mutants-drawn-2.toml")], ids=lambda path: path.stem)
+def test_a_drawn_list_is_of_the_rooms_that_are_drawn_from(drawn: Path) -> None:
     rooms = {"semmem/importers", "semmem/write", "semmem/client", "semmem/interfaces/http", "semmem/stores/sqlite"}
-    assert {one.room for one in mutants(DRAWN)} == rooms
-    assert len(mutants(DRAWN)) == 40
+    assert {one.room for one in mutants(drawn)} == rooms
+    assert len(mutants(drawn)) == 40
+
+
+def test_another_drawn_list_is_run_and_recorded_beside_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    drawn = tmp_path / "drawn.toml"
+    change = "[[of.change]]\nold = 'a'\nnew = 'b'\n"
+    drawn.write_text(f"[[of]]\nfile = 'semmem/one.py'\ntests = ['tests/test_one.py']\n{change}", encoding="utf-8")
+    monkeypatch.setattr(runner, "COMMIT", "aaaaaaaaaaaa")
+    monkeypatch.setattr(runner, "run_all", lambda chosen, *_, **__: dict.fromkeys(chosen, "dead"))
+    assert runner.main(["--drawn", str(drawn), "--record"]) == 0
+    kept = json.loads((tmp_path / "drawn.json").read_text(encoding="utf-8"))
+    assert (kept["semmem/one.py"]["mutants"], kept["semmem/one.py"]["dead"]) == (1, 1)
+
+
+def test_a_list_that_is_not_there_is_refused_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert runner.main(["--drawn", "nowhere.toml"]) == 2
+    assert capsys.readouterr().err == "There is no list nowhere.toml; eval/draw_mutants.py prints one.\n"
 
 
 def test_the_record_says_of_each_file_what_died_and_at_which_commit(tmp_path: Path) -> None:

@@ -1,0 +1,29 @@
+"""A memory of the personal namespace is found by its id from a project, and changed where it is."""
+
+from __future__ import annotations
+
+import pytest
+
+import semmem
+from tests.interfaces.mcp.clients import ask, in_memory
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_from_a_project_a_personal_memory_is_updated_and_forgotten_in_its_own_namespace(url: str) -> None:
+    async with in_memory(url, named="project") as client:
+        await ask(client, "memory_remember", id="drink", text="Ada drinks tea.", namespace="personal")
+        changed = (await ask(client, "memory_update", id="drink", text="Ada drinks coffee."))["memory"]
+        assert (changed["namespace"], changed["version"]) == ("personal", 2)
+        gone = await ask(client, "memory_forget", id="drink")
+        assert (gone["forgotten"], gone["namespace"]) == (1, "personal")
+    with semmem.connect(url, embedder="none") as mem:
+        assert [one.name for one in mem.namespaces()] == []
+
+
+async def test_of_two_memories_with_one_id_that_of_the_project_is_meant(url: str) -> None:
+    async with in_memory(url, named="project") as client:
+        for namespace in ("personal", "project"):
+            await ask(client, "memory_remember", id="drink", text="Ada drinks tea.", namespace=namespace)
+        assert (await ask(client, "memory_forget", id="drink"))["namespace"] == "project"
+        assert (await ask(client, "memory_forget", id="drink"))["namespace"] == "personal"
