@@ -25,7 +25,7 @@ from eval.bench.generator import made_vector
 from eval.bench.measures import percentiles
 from semmem.stores.embedded.server import EmbeddedServer
 
-__all__ = ["Costs", "Demand", "Need", "main", "needed", "read_costs", "sizes"]
+__all__ = ["Costs", "Demand", "Need", "cut_sizes", "main", "needed", "read_costs", "sizes"]
 
 COSTS = Path(__file__).parent / "scale_costs.json"
 _EULER = 0.5772156649015329
@@ -102,6 +102,16 @@ def sizes(namespaces: int, memories: int) -> list[float]:
     """Return the Zipf sizes, the largest first."""
     first = memories / harmonic(namespaces)
     return [first / i for i in range(1, namespaces + 1)]
+
+
+def cut_sizes(namespaces: int, memories: int, largest: float) -> list[float]:
+    """Return Zipf sizes of which none is more than ``largest``, the largest first; together they are ``memories``."""
+    low, high = 0.0, float(memories) * namespaces
+    for _ in range(100):
+        first = (low + high) / 2
+        together = math.fsum(min(first / i, largest) for i in range(1, namespaces + 1))
+        low, high = (first, high) if together < memories else (low, first)
+    return [min(first / i, largest) for i in range(1, namespaces + 1)]
 
 
 def needed(demand: Demand, costs: Costs) -> Need:

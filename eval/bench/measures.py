@@ -14,11 +14,12 @@ from typing import Any
 __all__ = ["asked", "bytes_of", "clients", "growth", "percentiles", "resident_mb", "timed_calls"]
 
 
-def percentiles(seconds: Sequence[float]) -> dict[str, float]:
-    """Return p50 and p95 in milliseconds."""
+def percentiles(seconds: Sequence[float], shown: Sequence[int] = (95,)) -> dict[str, float]:
+    """Return p50 and those ``shown`` in milliseconds."""
     ordered = sorted(seconds)
-    index = min(len(ordered) - 1, int(0.95 * len(ordered)))
-    return {"p50_ms": round(statistics.median(ordered) * 1e3, 3), "p95_ms": round(ordered[index] * 1e3, 3)}
+    places = {p: min(len(ordered) - 1, int(p * len(ordered) / 100)) for p in shown}
+    above = {f"p{p}_ms": round(ordered[place] * 1e3, 3) for p, place in places.items()}
+    return {"p50_ms": round(statistics.median(ordered) * 1e3, 3), **above}
 
 
 def asked(work: Callable[[int], Any], count: int, *, rounds: int = 2, at_most_s: float = math.inf) -> dict[str, float]:

@@ -158,6 +158,7 @@ def distribute_store(
     from semmem.stores.postgres.migrate import asked, present
 
     conninfo = _conninfo(target, idle_stop_s, start_timeout_s)
+    asked(conninfo, partial(nodes.check, mend=nodes.DISTRIBUTE_THERE), start_timeout_s)
     schema, newest = present(conninfo, start_timeout_s=start_timeout_s), migrations("postgres")[-1][0]
     if schema != newest:
         has = f"has schema {schema}" if schema else "has no tables of semmem"

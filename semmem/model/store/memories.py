@@ -176,6 +176,10 @@ class Store(Protocol):
         """Return the servers that hold namespaces, none of them before `distribute`; None where there is but one."""
         ...
 
+    def node_of(self, namespace: str) -> str | None:
+        """Return the server that holds a namespace, asking no other; None where ``nodes`` returns none."""
+        ...
+
     @property
     def pool_use(self) -> PoolUse:
         """The connections that this process uses now."""

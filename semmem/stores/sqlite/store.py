@@ -269,6 +269,9 @@ class SqliteStore(Filed):
     def nodes(self) -> None:
         """Return None: a file lies on one machine."""
 
+    def node_of(self, namespace: str) -> None:
+        """Return None, as ``nodes``."""
+
     def backlog(self) -> Backlog:
         """Return what is left to do in the file; postings are merged as they are written, and backups not known."""
         waiting, oldest = self._rows("uncompared_backlog", {})[0]
