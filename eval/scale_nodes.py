@@ -68,7 +68,7 @@ class Ladder:
 
     @classmethod
     def of(cls, sizes: Sequence[float], steps: int = _STEPS) -> Ladder:
-        """Return the ladder whose steps rise by one factor from the smallest size to the largest, a size near one each."""
+        """Return the ladder whose steps rise by one factor from the smallest size to the largest."""
         least, most = max(1.0, min(sizes)), max(sizes)
         factor = (most / least) ** (1 / max(1, steps - 1))
         made = sorted({round(least * factor**n) for n in range(steps)})
@@ -352,7 +352,8 @@ def _round_trips(url: str, namespace: str, question: Question) -> dict[str, int]
         count("recall, from memory", ask)
         mem.remember("Warm.", id="new 0", namespace=namespace, vector=question.vector)
         count("remember", lambda: mem.remember("Warmer.", id="new 1", namespace=namespace, vector=question.vector))
-        mem.forget(["new 0", "new 1"], namespace=namespace)
+        for id in ("new 0", "new 1"):
+            mem.forget(id, namespace=namespace)
     with installed(counter), semmem.connect(url, embedder="none", count_accesses=False, resident_mb=0) as mem:
         ask()
         count("recall, from the nodes", ask)

@@ -68,7 +68,7 @@ class TestOnThreeNodes:
         assert main([citus.database("measured")[0], "--out", str(out), *sizes]) == 0
         result = json.loads(out.read_text(encoding="utf-8"))
         assert (result["namespaces"], len(result["bytes"])) == (4, 2)
-        assert result["round_trips"]["recall, from memory"] == 1
+        assert set(result["round_trips"]) == {"recall, from memory", "recall, from the nodes", "remember"}
         for row in result["by_size"].values():
             assert row["recall, from the nodes"]["nodes_ms"] > 0
             assert row["resident_kb_per_memory"] > 0
