@@ -148,8 +148,8 @@ DEMANDS = (
 def table(demands: Sequence[Demand], costs: Costs) -> str:
     """Return the needs as a table in Markdown."""
     lines = [
-        "| namespaces | memories | recalls, writes/s | disk, GB | in memory, GB | processors | connections of each node "
-        "| largest namespace | too large | nodes by disk, memory, processors | $ a month |",
+        "| namespaces | memories | recalls, writes/s | disk, GB | in memory, GB | processors "
+        "| connections of each node | largest namespace | too large | nodes by disk, memory, processors | $ a month |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in demands:

@@ -23,7 +23,7 @@ import numpy as np
 
 from semmem.text.passages import terms
 
-__all__ = ["OTHERS", "Other", "absent", "encoder", "lacking", "opened"]
+__all__ = ["OTHERS", "Other", "absent", "encoder", "opened"]
 
 _DEPTH = 100
 _K = 60
@@ -50,12 +50,7 @@ class Kind:
 
 def absent(name: str) -> str | None:
     """Return a sentence that says what is not installed for the system ``name``, None where all is."""
-    return lacking(name, OTHERS[name].needs)
-
-
-def lacking(name: str, needs: Sequence[str]) -> str | None:
-    """Return the same sentence for a system that ``needs`` modules."""
-    modules = [module for module in needs if not _has_module(module)]
+    modules = [module for module in OTHERS[name].needs if not _has_module(module)]
     return f"{name} is skipped: {', '.join(modules)} is not installed." if modules else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -104,53 +104,6 @@ def scale_(
 
     with error_line():
         say(json.dumps(scale(data, _counts(sizes), recipe)))
-
-
-@cases.command("mixed")
-def mixed_(
-    memories: Annotated[int, typer.Option(min=1, help="memories that each system is filled with")] = 1_000_000,
-    namespaces: Annotated[int, typer.Option(min=1, help="namespaces that share them, of Zipf sizes")] = 10_000,
-    minutes: Annotated[float, typer.Option(min=0.01, help="how long each system is asked and written to")] = 60.0,
-    readers: Annotated[int, typer.Option(min=1, help="threads that ask")] = 8,
-    writers: Annotated[int, typer.Option(min=1, help="threads that store one memory a call")] = 2,
-    beside: Annotated[
-        list[str] | None,
-        typer.Option(help="only this system beside semmem, or none; repeatable; default: all installed"),
-    ] = None,
-    folder: Annotated[Path | None, typer.Option(help="where the systems keep their data; in eval/runs")] = None,
-    out: Annotated[Path, typer.Option(help="the result; the picture gets the same name with .svg")] = Path(
-        "eval/results/scale.json"
-    ),
-    seed: Seed = 0,
-) -> None:
-    """Readers and writers at once in many namespaces of one machine, beside other systems where they are installed.
-
-    The same command resumes an interrupted run.
-    """
-    from eval.bench.mixed import Load, mixed
-    from eval.bench.mixed_systems import SYSTEMS
-    from eval.reports.charts import under_load
-
-    with error_line():
-        others = [name for name in SYSTEMS if name != "semmem"]
-        systems = [name for name in beside or others if name != "none"]
-        if unknown := sorted(set(systems) - set(others)):
-            raise DatasetError(f"There is no system {unknown[0]!r}; there are {', '.join(others)}, none.")
-        if not out.parent.is_dir():
-            raise DatasetError(f"There is no folder {out.parent} for the result; make it, or name another with --out.")
-        result = mixed(
-            Load(memories, namespaces, minutes, readers, writers, seed),
-            folder or RUNS / "mixed" / f"{memories}-{namespaces}-{seed}",
-            systems,
-            say=lambda line: err.print(line, soft_wrap=True, markup=False),
-        )
-        out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        out.with_suffix(".svg").write_text(under_load(result), encoding="utf-8")
-        say(json.dumps({name: _without_looks(row) for name, row in result["systems"].items()}, indent=1))
-
-
-def _without_looks(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "memory"}
 
 
 @cases.command("starts")

@@ -10,7 +10,7 @@ from typing import Any
 
 from eval.statistics.verdict import REFUSED, kind_of
 
-__all__ = ["components", "forest", "heat_map", "scatter", "sweep", "under_load"]
+__all__ = ["components", "forest", "heat_map", "scatter", "sweep"]
 
 _COLOURS = {"helps": "#1a7f4b", "hurts": "#b3261e", "not separated": "#5f6368", "described only": "#5f6368"}
 _LEGS = {"lexical": "#4c78a8", "dense": "#f58518", "graph": "#54a24b", "exact": "#b279a2", "reserve": "#9d755d"}
@@ -18,7 +18,7 @@ _REACH = "what the leg can do (a cross: no verdict there)"
 _ZONES = {"unreachable": "#e0e0e0", "boost-only": "#fbe3e1", "possible": "#fdf3d8", "guaranteed": "#dff2e5"}
 
 
-def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
+def _figure(width: float, height: float) -> tuple[Any, Any]:
     import matplotlib
 
     matplotlib.use("svg")
@@ -26,7 +26,7 @@ def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
 
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "semmem", "font.size": 10})
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(1, columns)
+    return figure, figure.subplots()
 
 
 def _svg(figure: Any, title: str) -> str:
@@ -201,28 +201,3 @@ def scatter(comparison: Mapping[str, Any], base: Sequence[float], other: Sequenc
     axes.set_ylabel(comparison["other"], fontsize=9)
     axes.set_title(comparison["name"], fontsize=9)
     return _svg(figure, comparison["name"])
-
-
-def under_load(result: Mapping[str, Any]) -> str:
-    """Return the mixed load of each system: the times of recalls and writes, calls a second, and memory over time."""
-    systems = {name: row for name, row in result["systems"].items() if "skipped" not in row}
-    figure, (times, rates, memory) = _figure(13, 1.6 + 0.5 * len(systems), 3)
-    shades = {"p50_ms": 1.0, "p95_ms": 0.55, "p99_ms": 0.25}
-    colours = {"recall": _LEGS["lexical"], "remember": _LEGS["dense"]}
-    rows = [(row[verb], colour) for row in systems.values() for verb, colour in colours.items()]
-    labels = [f"{name}, {verb}" for name in systems for verb in colours]
-    for y, (row, colour) in enumerate(rows):
-        for percentile, alpha in sorted(shades.items(), key=lambda one: one[1]):
-            times.barh(y, row.get(percentile, 0), color=colour, alpha=alpha)
-        rates.barh(y, row["per_s"], color=colour)
-    for axes, title in ((times, "ms: p50, p95 and p99, lighter"), (rates, "calls a second")):
-        axes.set(title=title, xscale="log", yticks=range(len(labels)), yticklabels=labels)
-        axes.invert_yaxis()
-    rates.set_yticklabels([])
-    for name, row in systems.items():
-        looks = row["memory"]["seconds, this process MiB, server MiB"]
-        memory.plot([at / 60 for at, *_ in looks], [own + server for _, own, server in looks], label=name)
-    memory.set(title="memory, MiB", xlabel="minutes")
-    memory.legend(fontsize=8)
-    load = result["load"]
-    return _svg(figure, f"{load['memories']:,} memories in {load['namespaces']:,} namespaces, a mixed load")
