@@ -25,7 +25,7 @@ from eval.bench.generator import made_vector
 from eval.bench.measures import percentiles
 from semmem.stores.embedded.server import EmbeddedServer
 
-__all__ = ["Costs", "Demand", "Need", "main", "needed", "read_costs", "sizes"]
+__all__ = ["Costs", "Demand", "Need", "cut_sizes", "main", "needed", "read_costs", "sizes"]
 
 COSTS = Path(__file__).parent / "scale_costs.json"
 _EULER = 0.5772156649015329
@@ -64,12 +64,17 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The nodes that each resource asks for, the greatest of which decides, and the largest namespace."""
+    """The nodes that each resource asks for, the greatest of which decides, and the largest namespace.
+
+    ``connections`` are those of every node, however many there are: one that a client has opened to a node is followed
+    by one from there to each other node that it asks. ``poolers`` says whether they are more than a node bears.
+    """
 
     disk_gb: float
     resident_gb: float
     processors: float
     connections: int
+    poolers: bool
     largest_namespace: float
     too_large: int
     nodes: Mapping[str, int]
@@ -104,6 +109,16 @@ def sizes(namespaces: int, memories: int) -> list[float]:
     return [first / i for i in range(1, namespaces + 1)]
 
 
+def cut_sizes(namespaces: int, memories: int, largest: float) -> list[float]:
+    """Return Zipf sizes of which none is more than ``largest``, the largest first; together they are ``memories``."""
+    low, high = 0.0, float(memories) * namespaces
+    for _ in range(100):
+        first = (low + high) / 2
+        together = math.fsum(min(first / i, largest) for i in range(1, namespaces + 1))
+        low, high = (first, high) if together < memories else (low, first)
+    return [min(first / i, largest) for i in range(1, namespaces + 1)]
+
+
 def needed(demand: Demand, costs: Costs) -> Need:
     """Return what a demand needs. Nodes hold ``used`` of each resource, so that one can fail and others take over."""
     first = demand.memories / harmonic(demand.namespaces)
@@ -115,11 +130,11 @@ def needed(demand: Demand, costs: Costs) -> Need:
         "disk": disk / costs.node_disk_gb,
         "memory": resident / costs.node_memory_gb,
         "processors": processors / costs.node_processors,
-        "connections": connections / costs.node_connections,
     }
     nodes = {name: max(1, math.ceil(round(ask / costs.used, 9))) for name, ask in asks.items()}
     too_large = min(demand.namespaces, int(first / costs.most_memories_of_a_namespace))
-    return Need(disk, resident, processors, connections, first, too_large, nodes)
+    poolers = connections > costs.used * costs.node_connections
+    return Need(disk, resident, processors, connections, poolers, first, too_large, nodes)
 
 
 DEMANDS = (
@@ -133,8 +148,8 @@ DEMANDS = (
 def table(demands: Sequence[Demand], costs: Costs) -> str:
     """Return the needs as a table in Markdown."""
     lines = [
-        "| namespaces | memories | recalls, writes/s | disk, GB | in memory, GB | processors | connections "
-        "| largest namespace | too large | nodes by disk, memory, processors, connections | $ a month |",
+        "| namespaces | memories | recalls, writes/s | disk, GB | in memory, GB | processors "
+        "| connections of each node | largest namespace | too large | nodes by disk, memory, processors | $ a month |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in demands:
@@ -142,7 +157,8 @@ def table(demands: Sequence[Demand], costs: Costs) -> str:
         nodes = ", ".join(f"**{n}**" if name == need.bound else str(n) for name, n in need.nodes.items())
         lines.append(
             f"| {one.namespaces:,} | {one.memories:,} | {one.recalls_per_s:,.0f}, {one.writes_per_s:,.0f} "
-            f"| {need.disk_gb:,.0f} | {need.resident_gb:,.1f} | {need.processors:,.1f} | {need.connections:,} "
+            f"| {need.disk_gb:,.0f} | {need.resident_gb:,.1f} | {need.processors:,.1f} "
+            f"| {need.connections:,}{', too many' if need.poolers else ''} "
             f"| {need.largest_namespace:,.0f} | {need.too_large} | {nodes} "
             f"| {need.most_nodes * costs.node_dollars_a_month:,.0f} |"
         )

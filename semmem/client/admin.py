@@ -18,13 +18,13 @@ from semmem.model.exchange import Corrections, Scope
 from semmem.model.filters import checked_filters, several_namespaces, whole
 from semmem.model.keywords import FilterValues
 from semmem.model.protocols import Embedder
-from semmem.model.reports import Rebuilt
+from semmem.model.reports import Node, Rebuilt, Stats
 from semmem.model.store import GraphStore, Keep, Store, graph_of, vectors_of
 from semmem.model.types import Concept, Filters
 from semmem.stores.snapshot import StoredSnapshot
 from semmem.text.tokens import check_language
 
-__all__ = ["Concepts", "concepts_of", "export", "maintain", "rebuild"]
+__all__ = ["Concepts", "concepts_of", "counts", "export", "maintain", "rebuild"]
 
 
 def concepts_of(mem: Connection) -> Concepts:
@@ -49,6 +49,21 @@ def rebuild(
     if embedder is not None:
         return replace_vectors(vectors, mem.embedder_binding, embedder, progress)
     return fill_in(vectors, mem.embedder_binding, progress)
+
+
+def counts(mem: Connection, namespace: str | None, *, exact: bool = False) -> tuple[Stats, Sequence[Node] | None]:
+    """Return the counts, and the nodes of the whole store; for a namespace on several nodes, only its own is asked."""
+    from semmem.write.derivations import count_stale
+
+    found = mem.store.stats(namespace, exact=exact)
+    found = replace(found, stale=count_stale(mem.store, mem.extractor, namespace))
+    if namespace is not None:
+        node = mem.store.node_of(namespace)
+        return (found if node is None else replace(found, bytes=None, nodes=(node,))), None
+    if each := mem.store.nodes():
+        total = (found.bytes or 0) + sum(one.bytes for one in each)
+        found = replace(found, bytes=total, nodes=tuple(one.name for one in each))
+    return found, each
 
 
 def export(

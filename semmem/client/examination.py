@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from semmem.client import admin
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, MissingExtra, SemmemError
 from semmem.model.reports import Finding, Node, RowSecurity, Stats, counted
@@ -202,14 +203,13 @@ def store(mem: Semmem) -> list[Finding]:
     from semmem.embedders import known_as
 
     try:
-        counts = mem.stats()
+        counts, each = admin.counts(mem._here, None)
         large = _too_large(mem)
         settings = _searched(mem)
         vectors = mem.store.vectors
         missing = 0 if vectors is None else vectors.count_missing()
         half_done = {} if vectors is None else vectors.unfinished_rebuilds()
         moves = () if mem.store.life is None else mem.store.life.moves()
-        each = mem.store.nodes()
         row_security = mem.store.row_security()
     except SemmemError as error:
         return [Finding("store", "bad", str(error))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from os import PathLike
 from reprlib import repr as short_repr
@@ -569,10 +568,8 @@ class Semmem(ABC):
         Above 5,000 memories on PostgreSQL, concepts and mentions are estimates, and the answer says so under
         ``estimated``; ``exact`` counts each, which takes some seconds for 100,000 memories.
         """
-        from semmem.write.derivations import count_stale
-
         where = None if namespace is None else string("namespace", namespace)
-        return replace(self.store.stats(where, exact=exact), stale=count_stale(self.store, self._here.extractor, where))
+        return admin.counts(self._here, where, exact=exact)[0]
 
     @observed
     def doctor(self) -> Sequence[Finding]:

@@ -95,7 +95,8 @@ class Stats:
     """Counts of a store, or of one namespace of it.
 
     ``pending`` counts memories whose postings ``maintain`` will merge; every recall finds them meanwhile. ``bytes`` is
-    the space on disk of the whole store, or None for a key that is not valid for the whole store.
+    the space on disk of the whole store; None for a key that is not valid for all of it, and for one namespace of a
+    store on several nodes, where every node would be asked.
 
     ``stale`` counts memories whose derived rows an older splitter, likeness or extractor made; ``maintain`` derives
     them again.

@@ -159,6 +159,7 @@ def distribute_store(
     from semmem.stores.postgres.migrate import asked
 
     conninfo = _conninfo(target, idle_stop_s, start_timeout_s)
+    asked(conninfo, partial(nodes.check, mend=nodes.DISTRIBUTE_THERE), start_timeout_s)
     _must_be_newest(conninfo, start_timeout_s, "can be distributed")
     return asked(conninfo, partial(nodes.distribute, dry_run=dry_run, progress=progress), start_timeout_s)
 

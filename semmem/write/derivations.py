@@ -33,8 +33,9 @@ def _stale(
 ) -> Sequence[tuple[str, Span, frozenset[str]]]:
     """Return (namespace, span, what of it is stale), of one namespace or of all, ascending."""
     now = derivation_now(extractor)
-    each = [(name, span) for name, (last, marks) in life.derivations().items() for span in spans(marks, last)]
-    found = [(name, span) for name, span in each if namespace in (None, name) and stale(span.derivation, now)]
+    each = life.derivations(namespace).items()
+    found = [(name, span) for name, (last, marks) in each for span in spans(marks, last)]
+    found = [(name, span) for name, span in found if stale(span.derivation, now)]
     spoken = store.languages() if found else {}
     stale_spans = [(name, span, stale(span.derivation, _now_in(extractor, spoken.get(name)))) for name, span in found]
     return [one for one in stale_spans if one[2]]

@@ -244,6 +244,7 @@ OF_BEFORE = {
     "resident": "what each idea of the read model gave, timed by hand on a busy machine; only ratios are meant",
     "deep": "what each idea about large namespaces gave, timed by hand on a busy machine; only ratios are meant",
     "ingest": "what each idea about ingest gave, timed by hand on a busy machine; only ratios are meant",
+    "scale-nodes": "of python -m eval.scale_nodes, of no corpus; record 0099 says on what machine",
     "trips": "what each idea about round trips gave, timed by hand on a busy machine; only ratios are meant",
 }
 """Committed results of before they said how they were made, or that no command of the list makes, and why they stay."""

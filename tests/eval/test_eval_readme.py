@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from eval import coverage, erasure, joined, robustness, scale_model, titled
+from eval import coverage, erasure, joined, robustness, scale_model, scale_nodes, titled
 from eval.cli import app
 from eval.reports.page import page
 
@@ -25,6 +25,7 @@ OTHERS = {
     "eval.joined": joined,
     "eval.robustness": robustness,
     "eval.scale_model": scale_model,
+    "eval.scale_nodes": scale_nodes,
     "eval.titled": titled,
 }
 OF_YOURS = "eval/data/private/"

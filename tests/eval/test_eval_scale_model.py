@@ -39,7 +39,8 @@ def test_the_nodes_are_those_that_the_scarcest_resource_asks_for() -> None:
     assert need.disk_gb == pytest.approx(0.0254)  # 2,500 · 10 KB + 4 · 100 KB
     assert need.resident_gb == pytest.approx(0.005)  # half of 2,500 · 4 KB
     assert (need.processors, need.connections) == (1.5, 24)  # 100 · 10 ms + 10 · 50 ms; 3 · 8
-    assert need.nodes == {"disk": 6, "memory": 1, "processors": 3, "connections": 5}  # of each node half is used
+    assert need.poolers  # each node sees all 24 connections, and 5 of its 10 may be used
+    assert need.nodes == {"disk": 6, "memory": 1, "processors": 3}  # of each node half is used
     assert (need.bound, need.most_nodes) == ("disk", 6)
     assert (need.largest_namespace, need.too_large) == (pytest.approx(1_200), 2)  # 1,200 and 600 of at most 500
 
@@ -48,7 +49,8 @@ def test_every_cost_has_its_source_and_the_million_its_answer() -> None:
     rows = json.loads(COSTS.read_text(encoding="utf-8"))
     assert [name for name, row in rows.items() if not row["source"]] == []
     need = needed(DEMANDS[-1], read_costs())
-    assert need.nodes == {"disk": 5, "memory": 6, "processors": 16, "connections": 7}
+    assert need.nodes == {"disk": 4, "memory": 6, "processors": 51}
+    assert [needed(demand, read_costs()).poolers for demand in DEMANDS] == [False, False, True, True]
     assert need.too_large == 69
 
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from semmem.model.errors import InvalidInput, MissingExtra
+from semmem.model.failure import reason
 from semmem.model.process.machine import processors
 from semmem.model.process.telemetry import ray_on_loopback
 
@@ -50,9 +51,10 @@ def cluster(address: str = LOCAL) -> Iterator[Any]:
             ray.init(address=address, **_QUIET)
     except Exception as error:  # Ray raises a plain Exception where the machine is too busy
         if address != LOCAL:
-            raise InvalidInput(f"{_none_at(address)} ({_line(error)}); {_MEND}") from error
+            raise InvalidInput(f"{_none_at(address)} ({reason(error, 200)}); {_MEND}") from error
         raise InvalidInput(
-            f"Ray could not be started ({_line(error)}); try again when this machine is less busy, or without --ray."
+            f"Ray could not be started ({reason(error, 200)}); try again when this machine is less busy, or without "
+            "--ray."
         ) from error
     try:
         yield ray
@@ -79,8 +81,4 @@ def _check_answers(address: str) -> None:
         with closing(socket.create_connection((host, int(port)), timeout=_PATIENCE_S)):
             pass
     except (OSError, OverflowError) as error:
-        raise InvalidInput(f"{_none_at(address)} ({_line(error)}); {_MEND}") from error
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")[:200] or type(error).__name__
+        raise InvalidInput(f"{_none_at(address)} ({reason(error, 200)}); {_MEND}") from error

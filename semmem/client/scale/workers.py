@@ -21,6 +21,7 @@ from semmem.embedders import choices, known_as
 from semmem.embedders.binding import identity, load_recorded
 from semmem.embedders.endpoint import EndpointOptions
 from semmem.model.errors import EmbedderUnavailable, InvalidInput, SemmemError
+from semmem.model.failure import reason
 from semmem.model.process.machine import use_at_most
 from semmem.model.protocols import Embedder
 from semmem.write.bulk import greeting
@@ -36,6 +37,8 @@ _SLOTS = 2
 """Batches that a worker has at a time, so that it need not wait for the next one."""
 _READ_AHEAD = 4
 """Batches for each worker that are sent, or read and not stored yet; so memory is bounded."""
+_TRACEBACK = 100_000
+"""The longest text of an error of Ray that is read; its cause is at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,9 @@ class Worker:
     def read(self, batch: Batch, namespace: str, stored: Collection[int]) -> Prepared:
         """Return a batch as prepared, without its items, which the asker has."""
         if self._reading.embedder is None and self._embedder is not None:  # started again
-            _, reason = self.ready()
-            if reason:
-                raise EmbedderUnavailable(reason)
+            _, sentence = self.ready()
+            if sentence:
+                raise EmbedderUnavailable(sentence)
         return replace(self._reading(batch, namespace, stored), items=())
 
 
@@ -131,10 +134,9 @@ class RayReaders:
         except errors.RayTaskError as error:
             raise error.cause if isinstance(error.cause, SemmemError) else error from None
         except errors.RayError as error:
-            said = " ".join(str(error).split())[:200]
+            items = f"items {batch[0][0]} to {batch[-1][0]}"
             warnings.warn(
-                f"No worker of Ray could read items {batch[0][0]} to {batch[-1][0]} ({said}); this process reads them.",
-                stacklevel=2,
+                f"No worker of Ray could read {items} ({reason(error, 200)}); this process reads them.", stacklevel=2
             )
             return self._reading(batch, namespace, stored)
         return replace(prepared, items=batch)
@@ -180,9 +182,9 @@ def _started(ray: Any, reading: Reading, embedder: Named | Embedder | None, want
     try:
         workers = [actor.remote(reading, embedder) for _ in range(count)]
     except (TypeError, ValueError) as error:  # of what cannot be pickled
-        said = " ".join(str(error).split())[:200]
         raise InvalidInput(
-            f"The embedder or the extractor cannot be sent to the workers of Ray ({said}); choose them by name."
+            f"The embedder or the extractor cannot be sent to the workers of Ray ({reason(error, 200)}); choose them "
+            "by name."
         ) from error
     greetings = {worker.ready.remote(): worker for worker in workers}
     ready, late = ray.wait(list(greetings), num_returns=count, timeout=_STARTS_S)
@@ -207,15 +209,15 @@ def _check(ray: Any, ready: Collection[Any]) -> None:
     try:
         answers = ray.get(list(ready))
     except ray.exceptions.RayError as error:
-        said = " ".join(str(error).split())[-200:]
+        said = reason(error, _TRACEBACK)[-200:]
         raise InvalidInput(
             f"The workers of Ray cannot load semmem ({said}); install the same version on each machine of the cluster."
         ) from error
-    for versions, reason in answers:
+    for versions, sentence in answers:
         if versions != greeting():
             raise InvalidInput(
                 f"A worker of Ray reads by other rules ({versions}) than this process ({greeting()}); install the same "
                 "versions of semmem and Python on each machine of the cluster."
             )
-        if reason:
-            raise EmbedderUnavailable(f"A worker of Ray cannot embed: {reason}")
+        if sentence:
+            raise EmbedderUnavailable(f"A worker of Ray cannot embed: {sentence}")

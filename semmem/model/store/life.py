@@ -90,8 +90,8 @@ class VersionStore(Protocol):
         """Return up to ``limit`` changes of each namespace after a sequence number, or after an id within it."""
         ...
 
-    def derivations(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
-        """Return the last row id and the marks (semmem.model.store.derivations) of each namespace with memories."""
+    def derivations(self, namespace: str | None = None) -> Mapping[str, tuple[int, Sequence[Mark]]]:
+        """Return last row id and marks (semmem.model.store.derivations) of one namespace, or of each with memories."""
         ...
 
     def mark_made(self, namespace: str, span: Span) -> None:

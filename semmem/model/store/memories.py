@@ -180,6 +180,10 @@ class Store(Protocol):
         """Return where row-level security is on, and whether it binds this program; None for a store without users."""
         ...
 
+    def node_of(self, namespace: str) -> str | None:
+        """Return the server that holds a namespace, asking no other; None where ``nodes`` returns none."""
+        ...
+
     @property
     def pool_use(self) -> PoolUse:
         """The connections that this process uses now."""

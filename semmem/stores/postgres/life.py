@@ -218,9 +218,10 @@ class PostgresLife(PostgresLinks):
         """Return the judgments of a namespace's present memories, oldest first."""
         return [RelevanceJudgment(*row) for row in self._pool.rows("judgment_list", {"namespace": namespace})]
 
-    def derivations(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
-        """Return, for each namespace that holds memories, its last row id and its marks."""
-        return {name: (last, _marks(column)) for name, last, column in self._pool.rows("derivations_list", {})}
+    def derivations(self, namespace: str | None = None) -> Mapping[str, tuple[int, Sequence[Mark]]]:
+        """Return, for one namespace or each that holds memories, its last row id and its marks."""
+        rows = self._pool.rows("derivations_list", {"namespace": namespace})
+        return {name: (last, _marks(column)) for name, last, column in rows}
 
     def mark_made(self, namespace: str, span: Span) -> None:
         """Record what has made the memories of a span."""

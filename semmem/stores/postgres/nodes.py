@@ -18,12 +18,14 @@ from semmem.model.reports import Distribution, Node
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
-__all__ = ["EVERYWHERE", "OLDEST", "check", "distribute", "of_namespace", "of_store", "placing"]
+__all__ = ["DISTRIBUTE_THERE", "EVERYWHERE", "OLDEST", "check", "distribute", "of_namespace", "of_store", "placing"]
 
 EVERYWHERE = frozenset(("access_key", "answered", "meta", "migration", "rate_bucket"))
 """The tables without a namespace; each node has them whole. Every other table begins with its namespace."""
 OLDEST = 13
 """The oldest Citus that semmem is tested with."""
+DISTRIBUTE_THERE = "run `semmem distribute` with the address of {coordinator}"
+"""What to do on a worker to distribute a store."""
 _SQL = statements("postgres")
 _NO_NODES = (
     "This database has Citus and no nodes to put a store on; let an administrator run on its coordinator: "
@@ -49,10 +51,10 @@ class _Table(NamedTuple):
         return "everywhere" if self.name in EVERYWHERE else "by namespace"
 
 
-def check(connection: Connection) -> bool:
+def check(connection: Connection, *, mend: str = "connect once to {coordinator}, then to any node") -> bool:
     """Return whether this database has Citus.
 
-    Raises StoreUnavailable for one that is too old, before any node is known, and on a worker.
+    Raises StoreUnavailable for one that is too old, before any node is known, and on a worker, with what to do there.
     """
     installed = only(connection.execute(_SQL["nodes_extension"]))[0]
     if installed is None:
@@ -62,13 +64,14 @@ def check(connection: Connection) -> bool:
             f"This database has Citus {installed} and semmem needs {OLDEST} or newer; install that on every node, and "
             "run on each: ALTER EXTENSION citus UPDATE"
         )
-    coordinator, known, _ = only(connection.execute(_SQL["nodes_coordinator"]))
+    is_coordinator, known, _, address = only(connection.execute(_SQL["nodes_coordinator"]))
     if not known:
         raise StoreUnavailable(_NO_NODES)
-    if not coordinator:
+    if not is_coordinator:
+        coordinator = f"the coordinator ({address})" if address else "the coordinator"
         raise StoreUnavailable(
-            "This server is a worker of Citus, and the tables are made and changed on the coordinator alone; connect "
-            "once to the coordinator, then to any node."
+            "This server is a worker of Citus, and the tables are made and changed on the coordinator alone; "
+            f"{mend.format(coordinator=coordinator)}."
         )
     return True
 
@@ -99,7 +102,7 @@ def distribute(
     old, and as ``check`` does.
     """
     started = time.monotonic()
-    if not check(connection):
+    if not check(connection, mend=DISTRIBUTE_THERE):
         raise _without(connection)
     _must_have_joined(connection)
     if only(connection.execute(_SQL["row_security_any"]))[0]:
@@ -130,9 +133,12 @@ def of_store(connection: Connection) -> tuple[Node, ...] | None:
     return tuple(Node(*row) for row in connection.execute(_SQL["nodes_each"]))
 
 
-def of_namespace(connection: Connection, namespace: str) -> tuple[str, ...]:
-    """Return the node that holds a namespace, of a store that is distributed."""
-    return tuple(name for (name,) in connection.execute(_SQL["nodes_of"], {"namespace": namespace}))
+def of_namespace(connection: Connection, namespace: str) -> str | None:
+    """Return the node that holds a namespace, from the catalogue of this one; None where the store lies on one."""
+    for necessary in ("nodes_known", "nodes_distributed"):
+        if not only(connection.execute(_SQL[necessary]))[0]:
+            return None
+    return str(only(connection.execute(_SQL["nodes_of"], {"namespace": namespace}))[0])
 
 
 def _must_have_joined(connection: Connection) -> None:

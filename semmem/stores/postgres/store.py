@@ -243,13 +243,7 @@ class PostgresStore(Pooled):
         identity = self.vectors.embedder()
         memories, name = indexed + apart - parts, identity["name"] if identity else None
         counts = Stats(memories, parts, namespaces, concepts, mentioned, vectors, pending, size, name)
-        counts = replace(counts, estimated=("concepts", "mentions") if sampled else ())
-        if not (each := self.nodes()):
-            return counts
-        holding = tuple(one.name for one in each)
-        if namespace is not None:
-            holding = self.run(lambda c: nodes.of_namespace(c, namespace))
-        return replace(counts, bytes=size + sum(one.bytes for one in each), nodes=holding)
+        return replace(counts, estimated=("concepts", "mentions") if sampled else ())
 
     def _sampled(self, namespace: str | None, indexed: int) -> tuple[int, int]:
         """Return about how many concepts and mentions there are: by a range of the keys, by some of the memories."""
@@ -279,6 +273,10 @@ class PostgresStore(Pooled):
     def row_security(self) -> RowSecurity:
         """Return on which tables row-level security is on; see Store.row_security."""
         return self.run(row_security.state)
+
+    def node_of(self, namespace: str) -> str | None:
+        """Return the server that holds a namespace; see Store.node_of."""
+        return self.run(lambda connection: nodes.of_namespace(connection, namespace))
 
     def backlog(self) -> Backlog:
         """Return what is left to do in the whole store; see Store.backlog."""

@@ -197,9 +197,10 @@ class SqliteLife(SqliteLinks):
             for name, recall_id, question, id, useful, made_by, at in rows
         ]
 
-    def derivations(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
-        """Return, for each namespace that holds memories, its last row id and its marks."""
-        return {name: (last, _marks(column)) for name, last, column in self._file._rows("derivations_list", {})}
+    def derivations(self, namespace: str | None = None) -> Mapping[str, tuple[int, Sequence[Mark]]]:
+        """Return, for one namespace or each that holds memories, its last row id and its marks."""
+        rows = self._file._rows("derivations_list", {"namespace": namespace})
+        return {name: (last, _marks(column)) for name, last, column in rows}
 
     def mark_made(self, namespace: str, span: Span) -> None:
         """Record what has made the memories of a span."""

@@ -272,6 +272,9 @@ class SqliteStore(Filed):
     def row_security(self) -> None:
         """Return None: a file has no users."""
 
+    def node_of(self, namespace: str) -> None:
+        """Return None, as ``nodes``."""
+
     def backlog(self) -> Backlog:
         """Return what is left to do in the file; postings are merged as they are written, and backups not known."""
         waiting, oldest = self._rows("uncompared_backlog", {})[0]

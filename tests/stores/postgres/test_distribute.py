@@ -116,6 +116,13 @@ class TestOnThreeNodes:
         coordinator, worker, _ = citus.database("empty")
         with pytest.raises(StoreUnavailable, match=r"^This server is a worker of Citus.* to the coordinator, then to"):
             semmem.connect(worker, embedder="hashing")
+        place = coordinator.partition("@")[2].partition("/")[0]
+        with pytest.raises(StoreUnavailable) as refused:
+            distribute_store(worker)
+        assert str(refused.value) == (
+            "This server is a worker of Citus, and the tables are made and changed on the coordinator alone; run "
+            f"`semmem distribute` with the address of the coordinator ({place})."
+        )
         semmem.connect(coordinator, embedder="hashing").close()
         assert on_nodes(coordinator) == [("distributed", 22, 1, "namespace"), ("reference", 5, 1, "<none>")]
         with semmem.connect(worker, embedder="hashing") as mem:

@@ -100,9 +100,11 @@ def test_a_namespace_is_read_and_written_while_the_node_of_another_is_dead(
             assert {m.id for m in mem.list(limit=100, **living)} == (
                 {f"m{n}" for n in range(21) if n != 3} | {f"n{n}" for n in range(60)}
             )
+            assert mem.stats(**living).memories == 80
             for work in (
                 lambda: mem.remember("Owl 20 met Ada near the quay.", id="m20", **dead),
                 lambda: mem.recall("Which owl met Ada?", **dead),
+                lambda: mem.stats(**dead),
                 lambda: mem.forget("m3", **dead),
                 lambda: mem.list(**dead),
             ):

@@ -91,6 +91,8 @@ def verbs(mem: Semmem, namespace: str) -> Iterator[tuple[str, Callable[[], objec
     yield "get", lambda: mem.get("m1", **where)
     for order in ("created", "updated", "importance", "accessed"):
         yield f"list by {order}", lambda order=order: mem.list(limit=5, sort_by=order, **where)  # type: ignore[misc]
+    yield "stats", lambda: mem.stats(**where)
+    yield "exact stats", lambda: mem.stats(exact=True, **where)
     yield "forget softly", lambda: mem.forget("m5", **where)
     yield "restore", lambda: mem.restore_memory("m5", **where)
     yield "forget for good", lambda: mem.forget("long", hard=True, **where)
@@ -111,6 +113,25 @@ def test_a_verb_of_one_namespace_asks_one_shard_of_one_node(
             if len(nodes) > 1 or reached(commands):
                 several[verb] = (nodes, reached(commands))
     assert set(several) == set(OF_ALL), several
+
+
+def test_the_stats_of_one_namespace_name_its_node_and_leave_out_the_bytes_of_all(coordinator: str) -> None:
+    with semmem.connect(coordinator, embedder="hashing") as mem, psycopg.connect(coordinator) as admin:
+        for space in ("here", "there"):
+            place, _ = admin.execute(_PLACE, {"namespace": space}).fetchone()  # type: ignore[misc]
+            counts = mem.stats(namespace=space)
+            assert (counts.nodes, counts.bytes) == ((place,), None)
+        assert mem.stats().bytes is not None
+
+
+def test_an_examination_asks_each_node_once_for_the_sizes_of_its_shards(
+    coordinator: str, commands: list[tuple[str, str]]
+) -> None:
+    with semmem.connect(coordinator + LOUD, embedder="hashing") as mem:
+        commands.clear()
+        mem.doctor()
+    asked = [node for node, command in commands if "pg_total_relation_size" in command or "citus_total" in command]
+    assert len(asked) == len(set(asked)) == 3
 
 
 def test_a_recall_over_namespaces_of_two_nodes_asks_both_at_once(citus: Cluster, coordinator: str) -> None:

@@ -279,7 +279,7 @@ def _show_stats(cli: CommandLine, counts: Stats, hashes: Mapping[str, NamespaceH
         about = "about " if name in counts.estimated else ""
         shown = f"{about}{value:,}" if isinstance(value, int) else "none yet" if value is None else value
         if name == "bytes":
-            shown = "not for this key" if value is None else f"{value / 2**20:,.1f} MiB"
+            shown = "of the whole store alone" if value is None else f"{value / 2**20:,.1f} MiB"
         elif name == "nodes":
             shown = ", ".join(value)
         cli.out.print(f"{name:>10}  {shown}{_MEANT.get(name, '') if value else ''}")

@@ -8,9 +8,11 @@ SELECT (SELECT extversion FROM pg_extension WHERE extname = 'citus'),
 SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL;
 
 -- nodes_coordinator --
--- Return whether this server is the coordinator, the only one that may change tables; whether it knows any node; and
--- whether one of these takes shards.
-SELECT citus_is_coordinator(), count(*) > 0, count(*) FILTER (WHERE shouldhaveshards) > 0 FROM pg_dist_node;
+-- Return whether this server is the coordinator, the only one that may change tables; whether it knows any node; whether
+-- one of these takes shards; and the coordinator's address.
+SELECT citus_is_coordinator(), count(*) > 0, count(*) FILTER (WHERE shouldhaveshards) > 0,
+       max(nodename || ':' || nodeport) FILTER (WHERE groupid = 0)
+FROM pg_dist_node;
 
 -- nodes_distributed --
 -- Return whether the store lies on the nodes.
@@ -61,7 +63,7 @@ FROM citus_shards s JOIN pg_class c ON c.oid = s.table_name JOIN pg_namespace n 
 WHERE n.nspname = 'semmem' AND s.citus_table_type = 'distributed' GROUP BY 1 ORDER BY 1;
 
 -- nodes_of --
--- Return the node that holds a namespace.
-SELECT nodename || ':' || nodeport FROM citus_shards
-WHERE table_name = 'semmem.memory'::regclass
-  AND shardid = get_shard_id_for_distribution_column('semmem.memory'::regclass, %(namespace)s::text);
+-- Return the node that holds a namespace, from the catalogue, which every node has; citus_shards would ask all for sizes.
+SELECT n.nodename || ':' || n.nodeport FROM pg_dist_placement p JOIN pg_dist_node n USING (groupid)
+WHERE p.shardid = get_shard_id_for_distribution_column('semmem.memory'::regclass, %(namespace)s::text)
+  AND n.noderole = 'primary';

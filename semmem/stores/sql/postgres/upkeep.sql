@@ -22,10 +22,11 @@ SELECT count(*) FROM (SELECT FROM posting WHERE kind = 3 GROUP BY namespace, key
 SELECT count(*) FROM link WHERE type = 'contradicts';
 
 -- derivations_list --
--- Return the last row id and the marks of derivation versions of each namespace that has some, and that nobody is
--- moving.
+-- Return the last row id and the marks of derivation versions of one namespace, or of each, that has some, and that
+-- nobody is moving.
 SELECT namespace, ords, makers FROM namespace
-WHERE makers IS NOT NULL AND memories > 0 AND state IS NULL ORDER BY namespace;
+WHERE makers IS NOT NULL AND memories > 0 AND state IS NULL
+  AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s) ORDER BY namespace;
 
 -- derivations_own --
 -- Return the last row id and the marks of derivation versions of a namespace, under the lock of its row.

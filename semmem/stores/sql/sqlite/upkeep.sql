@@ -13,8 +13,9 @@ SELECT (SELECT count(*) FROM link AS l WHERE EXISTS (
 SELECT count(*) FROM link WHERE type = 'contradicts';
 
 -- derivations_list --
--- Return the last row id and the marks of derivation versions of each namespace that has some.
-SELECT namespace, ords, makers FROM namespace WHERE makers IS NOT NULL AND memories > 0 ORDER BY namespace;
+-- Return the last row id and the marks of derivation versions of one namespace, or of each, that has some.
+SELECT namespace, ords, makers FROM namespace
+WHERE makers IS NOT NULL AND memories > 0 AND (:namespace IS NULL OR namespace = :namespace) ORDER BY namespace;
 
 -- derivations_own --
 -- Return the last row id and the marks of derivation versions of a namespace.
