@@ -155,7 +155,7 @@ def error_at_connect(error: psycopg.Error, conninfo: str = "") -> StoreError | I
     return StoreUnavailable(without(f"The database server cannot be reached: {words[:400].rstrip('.')}.", conninfo))
 
 
-def error_at_work(error: psycopg.Error) -> StoreError | InvalidInput | None:
+def error_at_work(error: psycopg.Error) -> StoreError | InvalidInput | AccessDenied | None:
     """Return the error to raise for a failed statement; None where the fault is semmem's own."""
     if moving(error):
         return StoreUnavailable(_MOVING)
