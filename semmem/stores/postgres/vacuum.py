@@ -38,7 +38,7 @@ def vacuum(connection: Connection, tables: Collection[str], *options: str) -> No
     not compressed meanwhile where this user may say so, which only a superuser may.
     """
     command = sql.SQL("VACUUM {options} {tables}").format(
-        options=sql.SQL(f"({', '.join(options)})" if options else ""),  # type: ignore[arg-type]  # our own words
+        options=sql.SQL(f"({', '.join(options)})" if options else ""),
         tables=sql.SQL(", ").join(sql.Identifier("semmem", table) for table in tables),
     )
     with ExitStack() as settings:
