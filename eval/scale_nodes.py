@@ -264,7 +264,7 @@ def _grow(mem: Semmem, nodes: Nodes, ladder: Ladder, say: Callable[[str], None])
 def measure(url: str, ladder: Ladder, questions: int) -> dict[str, Any]:
     """Measure a filled store: bytes, what a recall and a remember take by size, connections, round trips."""
     generator = TitledGenerator(0, count=ladder.steps[-1])
-    chosen = {step: name for name, step in reversed(ladder.namespaces.items())}
+    chosen = {step: name for name, step in reversed(list(ladder.namespaces.items()))}
     with Nodes(url) as nodes:
         out: dict[str, Any] = {
             "namespaces": len(ladder.namespaces),
@@ -326,7 +326,8 @@ def _connections(url: str, nodes: Nodes, namespaces: Sequence[str], question: Qu
     before = nodes.clients()
     with semmem.connect(url, embedder="none", resident_mb=0, pool_size=8) as mem, ThreadPoolExecutor(8) as pool:
         barrier = threading.Barrier(8)
-        for done in [pool.submit(mem.store.run, lambda _: barrier.wait(60)) for _ in range(8)]:
+        store: Any = mem.store  # that of PostgreSQL
+        for done in [pool.submit(store.run, lambda _: barrier.wait(60)) for _ in range(8)]:
             done.result()
         list(pool.map(lambda name: mem.recall(question.text, namespace=name, vector=question.vector), namespaces))
         after = nodes.clients()
