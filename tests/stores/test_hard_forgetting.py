@@ -194,15 +194,29 @@ def test_a_rewriting_that_began_before_a_hard_forget_does_not_count_for_it(
         assert scrubs(mem) == (2, 2)
 
 
-def test_a_hard_forget_ends_without_success_while_somebody_reads_an_earlier_state(
-    store_url: str, monkeypatch: pytest.MonkeyPatch
+def reads(other: psycopg.Connection[Any]) -> None:
+    """Take a snapshot that holds the memory, though no table is locked."""
+    other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    other.execute("SELECT 1")
+
+
+def writes(other: psycopg.Connection[Any]) -> None:
+    """Write something else, and leave the transaction open without a snapshot."""
+    other.execute("SELECT pg_current_xact_id()")
+
+
+@pytest.mark.parametrize(("open_transaction", "database"), [(reads, ""), (writes, ""), (writes, "template1")])
+def test_a_hard_forget_ends_without_success_while_somebody_keeps_an_earlier_state(
+    store_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    open_transaction: Callable[[psycopg.Connection[Any]], None],
+    database: str,
 ) -> None:
     monkeypatch.setattr(forget, "_SNAPSHOT_PATIENCE_S", 0.0)
     with semmem.connect(store_url, embedder="none") as mem:
         mem.remember("The heron sleeps.", id="gone")
-        with psycopg.connect(mem.store.url) as reader:
-            reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            reader.execute("SELECT 1")  # its snapshot holds the memory, though it has locked no table
+        with psycopg.connect(mem.store.url, **({"dbname": database} if database else {})) as other:
+            open_transaction(other)
             with pytest.raises(StoreUnavailable, match=r"forget with hard again: another program, .* earlier state"):
                 mem.forget("gone", hard=True)
             assert mem.stats().memories == 0
