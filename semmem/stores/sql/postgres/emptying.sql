@@ -116,10 +116,11 @@ SELECT pg_current_xact_id()::xid::text;
 
 -- scrub_snapshots --
 -- Return whether somebody else reads a state of the database that is earlier than that transaction, or has left a prepared
--- transaction open.
+-- transaction open. A vacuum, which may go on for long, keeps no rows from a rewriting.
 SELECT EXISTS (
     SELECT FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid() AND age(backend_xmin) > age(%(mark)s::text::xid))
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND age(backend_xmin) > age(%(mark)s::text::xid)
+      AND pid NOT IN (SELECT v.pid FROM pg_stat_progress_vacuum v))
 OR EXISTS (
     SELECT FROM pg_prepared_xacts WHERE database = current_database() AND age(transaction) > age(%(mark)s::text::xid));
 
