@@ -226,6 +226,23 @@ def test_a_hard_forget_ends_without_success_while_somebody_keeps_an_earlier_stat
         assert scrubs(mem) == (2, 2)
 
 
+def test_a_hard_forget_does_not_wait_for_a_vacuum(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forget, "_SNAPSHOT_PATIENCE_S", 0.0)
+    with semmem.connect(store_url, embedder="none") as mem, ThreadPoolExecutor(1) as other:
+        mem.remember("The heron sleeps.", id="gone")
+        with psycopg.connect(mem.store.url, autocommit=True) as vacuuming:
+            vacuuming.execute("CREATE TABLE public.large AS SELECT n, repeat('x', 900) FROM generate_series(1, 9000) n")
+            vacuuming.execute("SET vacuum_cost_delay TO 100; SET vacuum_cost_limit TO 1")  # so it takes minutes
+            vacuum = other.submit(vacuuming.execute, "VACUUM public.large")
+            while not sql(mem, "SELECT pid FROM pg_stat_progress_vacuum WHERE relid = 'public.large'::regclass"):
+                assert not vacuum.done()
+            assert mem.forget("gone", hard=True) == 1
+            vacuuming.cancel_safe()
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                vacuum.result(60)
+            vacuuming.execute("DROP TABLE public.large")
+
+
 @pytest.mark.parametrize("by", ["filters", "id", "everything", "soft first"])
 def test_a_hard_forget_leaves_no_byte_in_a_file(tmp_path: Path, by: str) -> None:
     word = needles(2)

@@ -117,10 +117,11 @@ SELECT pg_current_xact_id()::xid::text;
 -- scrub_snapshots --
 -- Return whether somebody else may still see a state of the database that is earlier than that transaction: a transaction
 -- that was open then, of any user and any database, for the snapshot of a rewriting waits for it; a reader here; a standby.
+-- A vacuum, which may go on for long, keeps no rows from a rewriting.
 SELECT age(pg_snapshot_xmin(pg_current_snapshot())::xid) > age(%(mark)s::text::xid)
 OR EXISTS (
     SELECT FROM pg_stat_activity WHERE (datname = current_database() OR datname IS NULL) AND pid <> pg_backend_pid()
-    AND age(backend_xmin) > age(%(mark)s::text::xid))
+    AND age(backend_xmin) > age(%(mark)s::text::xid) AND pid NOT IN (SELECT v.pid FROM pg_stat_progress_vacuum v))
 OR EXISTS (SELECT FROM pg_replication_slots WHERE age(xmin) > age(%(mark)s::text::xid));
 
 -- scrub_kept --
