@@ -134,7 +134,7 @@ class EmbedderBinding:
         """Use the ``recorded`` embedder. Raises EmbedderMismatch where the user chose another one."""
         if self._embedder is None or isinstance(self._embedder, str):
             return
-        if self._chosen() is None and dict(recorded) != identity(self._embedder):
+        if self._chosen() is None and not _is(recorded, self._embedder):
             self._embedder = self._stored(recorded)
             self._recorded = not isinstance(self._embedder, str)
             return
@@ -182,9 +182,17 @@ def _label(recorded: Mapping[str, Any]) -> str:
     return f"{recorded['name']} ({recorded['dimensions']} dimensions, {str(recorded['fingerprint'])[:19]})"
 
 
+def _is(recorded: Mapping[str, Any], embedder: Embedder) -> bool:
+    """Return whether ``embedder`` is the recorded one; an endpoint, which may be away just now, is not asked for it."""
+    same = (embedder.name, embedder.fingerprint) == (recorded["name"], recorded["fingerprint"])
+    if same and (assume := getattr(embedder, "assume", None)) is not None:
+        assume(recorded["dimensions"])
+    return dict(recorded) == identity(embedder)
+
+
 def _agree(recorded: Mapping[str, Any], embedder: Embedder) -> None:
     """Raise EmbedderMismatch unless ``embedder`` is the one recorded in the store."""
-    if dict(recorded) != identity(embedder):
+    if not _is(recorded, embedder):
         raise EmbedderMismatch(
             f"This store was filled by {_label(recorded)} and you connected with {_label(identity(embedder))}; leave "
             "the embedder out (of connect, SEMMEM_EMBEDDER and semmem.toml) to use the store's own, or make all "
@@ -383,8 +391,6 @@ def load_recorded(
             if called == name:
                 raise
             continue
-        if embedder.name == recorded["name"] and identity(embedder) == dict(
-            recorded
-        ):  # without reading weights in vain
+        if embedder.name == recorded["name"] and _is(recorded, embedder):  # without reading weights in vain
             return embedder
     raise EmbedderUnavailable("No embedder here has these weights and settings.")

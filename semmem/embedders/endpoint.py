@@ -80,6 +80,10 @@ class EndpointEmbedder:
             self._dimensions = len(self._batch(["dimensions"])[0])
         return self._dimensions
 
+    def assume(self, dimensions: int) -> None:
+        """Take the dimensions that a store has recorded for this name and fingerprint, so that nothing is asked."""
+        self._dimensions = self._dimensions or dimensions
+
     def count_tokens(self, text: str) -> int:
         """Return an estimate: a token for every three bytes, which overestimates English."""
         return -(-len((self._options.passage + text).encode("utf-8", "replace")) // 3)
@@ -142,7 +146,11 @@ class EndpointEmbedder:
             if not isinstance(row, list) or not all(type(number) in (int, float) for number in row):
                 raise EndpointFailed("a vector that is no list of numbers")
             if len(row) != expected or not row:
-                raise EndpointFailed(f"a vector of {len(row)} dimensions instead of {expected}", again=False)
+                raise EndpointFailed(
+                    f"a vector of {len(row)} dimensions instead of {expected}; after a change of the model: semmem "
+                    "rebuild --embedder endpoint",
+                    again=False,
+                )
             if not all(abs(number) < _LARGEST for number in row) or not any(row):
                 raise EndpointFailed("a vector with NaN, infinity or only zeros")
         return rows

@@ -18,9 +18,9 @@ from string import ascii_letters, digits
 
 from semmem.embedders import NAMES, nano_e5, onnx_graph
 from semmem.embedders.drawing import Shape, graph_of
-from semmem.embedders.installed import Card
+from semmem.embedders.installed import Card, read_card
 from semmem.embedders.onnx_graph import TOKENIZER, read_weights
-from semmem.embedders.sentence_folder import Wishes, read
+from semmem.embedders.sentence_folder import Wishes, read, trial
 from semmem.embedders.weights import E5, MINILM, NAME, PUBLISHED, Published, check, copies
 from semmem.files import expanded
 from semmem.model.errors import EmbedderUnavailable, InvalidInput
@@ -49,7 +49,9 @@ def get(path: str | None = None, *, name: str | None = None, wishes: Wishes | No
     if path in PUBLISHED and name in (None, path):
         name, path = path, None
     name = name or NAME
-    if not (name[:1].isalnum() and _LETTERS.issuperset(name) and len(name) <= 100) or name in (*NAMES, "none"):
+    if name in (*NAMES, "none"):
+        raise InvalidInput(f"{name!r} cannot be the name of a model, because it has a meaning; choose another --name.")
+    if not (name[:1].isalnum() and _LETTERS.issuperset(name) and len(name) <= 100):
         raise InvalidInput(f"{name!r} cannot be the name of a model; use letters, digits, dots, - and _.")
     place = None if path is None else expanded(path)
     if place is not None and not place.exists():
@@ -61,6 +63,10 @@ def get(path: str | None = None, *, name: str | None = None, wishes: Wishes | No
         raise InvalidInput(f"{name} is as it was published; choose another --name for a model with other settings.")
     target = onnx_graph.installed_folder(name)
     if onnx_graph.is_whole(target):
+        if wishes != Wishes() and (differs := wishes.missed(read_card(target))):
+            raise InvalidInput(
+                f"{name} is there already, with another {differs}; choose another --name, or remove {target} first."
+            )
         return target, "there"
     onnx_graph.require_packages(name)
     if published is not None:
@@ -68,7 +74,8 @@ def get(path: str | None = None, *, name: str | None = None, wishes: Wishes | No
     if place is None:
         raise InvalidInput(f"Name the folder or the ONNX file of that model: semmem model get FOLDER --name {name}")
     graph, tokenizer, card = read(place, wishes)
-    return onnx_graph.write_folder(graph, tokenizer, target, {"from": place.name, **asdict(card)}), place.name
+    origin = {"from": place.name, **asdict(card)}
+    return onnx_graph.write_folder(graph, tokenizer, target, origin, trial=trial(card)), place.name
 
 
 def _get_published(model: Published, place: Path | None, target: Path) -> tuple[Path, str]:

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -76,10 +76,18 @@ def write(source: Path, target: Path, *, origin: str) -> Path:
     return write_folder(graph, source / TOKENIZER, target, {"from": origin, "weights_sha256": WEIGHTS_SHA256})
 
 
-def write_folder(graph: Any, tokenizer: Path, target: Path, origin: Mapping[str, Any]) -> Path:
+def write_folder(
+    graph: Any,
+    tokenizer: Path,
+    target: Path,
+    origin: Mapping[str, Any],
+    *,
+    trial: Callable[[Path], None] = lambda _: None,
+) -> Path:
     """Write ``graph`` with a tokenizer and its origin into ``target``, which takes its name when it is whole.
 
-    Where two processes make it, the first one's stays. Raises OSError where nothing can be written.
+    Before that, ``trial`` may refuse what was written, by an error. Where two processes make it, the first one's stays.
+    Raises OSError where nothing can be written.
     """
     private_folder(target.parent)
     part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
@@ -90,6 +98,7 @@ def write_folder(graph: Any, tokenizer: Path, target: Path, origin: Mapping[str,
         for name in FILES:
             with (part / name).open("rb") as written:
                 os.fsync(written.fileno())
+        trial(part)
         _rename(part, target)
     finally:
         shutil.rmtree(part, ignore_errors=True)

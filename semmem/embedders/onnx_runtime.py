@@ -63,7 +63,7 @@ class OnnxRuntime:
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads()
         options.inter_op_num_threads = 1
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # what fails is raised
         options.enable_mem_pattern = False  # it would keep a plan for every length
         # the levels above are for convolutions, of which there are none, and looking for them is a third of the loading
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from semmem.embedders.drawing import graph_of, shape_of
 from semmem.embedders.installed import Card
 from semmem.embedders.onnx_graph import TOKENIZER, read_weights
-from semmem.embedders.onnx_runtime import Pooling
+from semmem.embedders.onnx_runtime import OnnxRuntime, Pooling
 from semmem.embedders.weights import digest, package
 from semmem.model.errors import EmbedderUnavailable, InvalidInput
 from semmem.model.failure import reason
 
-__all__ = ["Wishes", "read"]
+__all__ = ["Wishes", "read", "trial"]
 
 _MODULES = ("Transformer", "Pooling", "Normalize")
 _OLD_MODES = {
@@ -27,6 +29,8 @@ _OLD_MODES = {
     "lasttoken": "lasttoken",
 }
 """The names of the modes of pooling, and how they were written before."""
+_TRIED = 1024
+"""Tokens of the text that a new model reads; the states of a much longer one may not fit in memory."""
 _INPUTS = frozenset(("ids", "input_ids", "attention_mask", "token_type_ids"))
 
 
@@ -40,6 +44,15 @@ class Wishes:
     max_tokens: int | None = None
     pooling: Pooling | None = None
     int8: bool = False
+
+    def missed(self, card: Card) -> str | None:
+        """Return the first of these that a model with ``card`` does not fulfil, None where it fulfils all.
+
+        A graph that pools by itself has no pooling that could be wished otherwise.
+        """
+        pools = card.pooling == "given"
+        wished = ((one.name, getattr(self, one.name)) for one in fields(self) if not (pools and one.name == "pooling"))
+        return next((name for name, value in wished if value not in (None, False, getattr(card, name))), None)
 
 
 def read(place: Path, wishes: Wishes) -> tuple[Any, Path, Card]:
@@ -58,16 +71,41 @@ def read(place: Path, wishes: Wishes) -> tuple[Any, Path, Card]:
     if file is None:
         config, tensors = _object(folder / "config.json"), read_weights(weights)
         shape = _shape(config, tensors, tokens, folder)
+        if wishes.max_tokens is not None and shape.tokens < wishes.max_tokens:
+            raise InvalidInput(
+                f"This model reads at most {shape.tokens} tokens; choose 8 to {shape.tokens}, not {tokens}."
+            )
         graph, width, tokens = graph_of(tensors, shape, folder.name, int8=wishes.int8), shape.width, shape.tokens
         pooling = wishes.pooling or _pooling(folder)
+        sha = digest(weights)
     else:
         if wishes.int8:
             raise InvalidInput("int8 needs the weights as model.safetensors; an ONNX file stays as it is.")
-        graph = _loaded(file)
+        graph, sha = _loaded(file)
         width, pooled = _output(graph, file)
         pooling = "given" if pooled else wishes.pooling or _pooling(folder)
-    card = _card(folder, digest(file or weights), width, tokens, pooling, wishes)
+    card = _card(folder, sha, width, tokens, pooling, wishes)
     return graph, folder / TOKENIZER, card
+
+
+def trial(card: Card) -> Callable[[Path], None]:
+    """Return a function that has a model in a folder read a long text, before it takes its name.
+
+    It raises EmbedderUnavailable where the model cannot: an ONNX file does not say how long a text it takes.
+    """
+
+    def run(folder: Path) -> None:
+        options: Any = {"dimensions": card.dimensions, "pooling": card.pooling, "lower": card.lower}
+        loaded = OnnxRuntime(folder, tokens=card.max_tokens, **options)
+        tokens = min(card.max_tokens, _TRIED)
+        try:
+            loaded.vectors([f"{card.passage} tea" * tokens])
+        except Exception as error:
+            raise EmbedderUnavailable(
+                f"This model cannot read a text of {tokens} tokens; give a smaller --max-tokens ({reason(error, 120)})."
+            ) from error
+
+    return run
 
 
 def _onnx_file(place: Path) -> Path:
@@ -167,12 +205,21 @@ def _prompts(folder: Path) -> tuple[str, str]:
     return str(question), str(passage)
 
 
-def _loaded(file: Path) -> Any:
-    onnx = package("onnx")
+def _loaded(file: Path) -> tuple[Any, str]:
+    """Return a graph and the sha256 of all its weights, those in files beside it included."""
+    onnx, sha = package("onnx"), digest(file)
     try:
-        return onnx.load(str(file))
+        graph = onnx.load(str(file), load_external_data=False)
+        outside = [one for one in graph.graph.initializer if one.data_location == onnx.TensorProto.EXTERNAL]
+        onnx.load_external_data_for_model(graph, str(file.parent))
     except Exception as error:
         raise EmbedderUnavailable(f"{file} cannot be read as an ONNX file ({reason(error, 200)}).") from error
+    if outside:
+        whole = sha256(sha.encode())
+        for tensor in outside:
+            whole.update(tensor.raw_data)
+        sha = whole.hexdigest()
+    return graph, sha
 
 
 def _output(graph: Any, file: Path) -> tuple[int, bool]:

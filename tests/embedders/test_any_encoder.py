@@ -195,7 +195,55 @@ def test_each_setting_of_a_model_is_another_fingerprint(saved: dict[str, Path]) 
     assert len(found) == len(wishes)
 
 
+def test_weights_in_a_file_beside_an_onnx_graph_are_part_of_the_fingerprint(
+    saved: dict[str, Path], tmp_path: Path
+) -> None:
+    import onnx
+
+    graph = onnx.load(str(exported(saved["mean"], tmp_path / "whole" / "model.onnx")))
+    found = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        shutil.copy(saved["mean"] / "tokenizer.json", tmp_path / name)
+        file = str(tmp_path / name / "model.onnx")
+        options: Any = {"location": "model.onnx_data", "size_threshold": 0, "convert_attribute": False}
+        onnx.save(onnx.ModelProto.FromString(graph.SerializeToString()), file, save_as_external_data=True, **options)
+        found.append(installed(tmp_path / name, name, max_tokens=24))
+        table = max(graph.graph.initializer, key=lambda one: len(one.raw_data))
+        table.raw_data = bytes(reversed(table.raw_data[:64])) + table.raw_data[64:]
+    one, other = found
+    assert (tmp_path / "first" / "model.onnx").read_bytes() == (tmp_path / "second" / "model.onnx").read_bytes()
+    assert one.fingerprint != other.fingerprint
+
+
 # ---------------------------------------------------------------------- what is refused
+
+
+def test_a_longest_text_that_the_model_cannot_read_is_refused_before_the_model_has_a_name(
+    saved: dict[str, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InvalidInput, match="This model reads at most 300 tokens; choose 8 to 300, not 301"):
+        installed(saved["mean"], max_tokens=301)
+    graph = exported(saved["mean"], tmp_path / "exported" / "model.onnx")
+    shutil.copy(saved["mean"] / "tokenizer.json", graph.parent)
+    with pytest.raises(EmbedderUnavailable, match="This model cannot read a text of 301 tokens; give a smaller --max"):
+        installed(graph, max_tokens=301)
+    assert onnx_graph.installed_names() == []
+    assert capfd.readouterr().err == ""
+
+
+def test_a_name_that_is_taken_is_told_where_the_model_has_other_settings(saved: dict[str, Path]) -> None:
+    installed(saved["cls"], max_tokens=20)
+    for wishes, differs in (
+        ({"question": "q: "}, "question"),
+        ({"max_tokens": 8}, "max_tokens"),
+        ({"int8": True}, "int8"),
+    ):
+        with pytest.raises(InvalidInput, match=f"ours is there already, with another {differs}; choose another --name"):
+            installed(saved["cls"], **wishes)
+    assert installed(saved["cls"], question="query: ").max_tokens == 20
+    with pytest.raises(InvalidInput, match="'minilm' cannot be the name of a model, because it has a meaning"):
+        installed(saved["cls"], "minilm")
 
 
 def test_a_model_that_semmem_cannot_run_is_refused_in_one_sentence(saved: dict[str, Path], tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_after_an_answer_that_cannot_be_used_it_is_asked_again(
         ),
         (raw(b"{"), r"\(not JSON\)", 3),
         (data(lambda found: found[:1]), r"\(1 vectors for 2 texts\)", 3),
-        (data(first([1.0, 2.0])), r"\(a vector of 3 dimensions instead of 2\)", 1),
+        (data(first([1.0, 2.0])), r"\(a vector of 3 dimensions instead of 2;", 1),
         (data(first([float("nan"), 1, 1])), r"\(a vector with NaN, infinity or only zeros\)", 3),
         (data(first(None)), r"\(a vector that is no list of numbers\)", 3),
     ],
@@ -260,6 +260,42 @@ def test_a_store_is_filled_and_asked_by_the_endpoint_of_the_settings(
     with semmem.connect(store_url) as mem:
         assert "needs the setting embedder_url" in mem.recall("heron", namespace="docs").degraded["dense"]
     assert run(["rebuild", "--embedder", "hashing", "--url", store_url]) == 0
+
+
+@pytest.mark.parametrize("chosen", [None, "endpoint"])
+def test_an_endpoint_that_is_away_when_a_process_begins_is_used_as_soon_as_it_is_back(
+    remote: Server, store_url: str, chosen: str | None
+) -> None:
+    options: dict[str, Any] = {"embedder_url": remote.url, "embedder_model": "tiny"}
+    with semmem.connect(store_url, embedder="endpoint", **options) as mem:
+        mem.remember("A heron stands in the mill pond.", id="a")
+    remote.script = [status(401)]
+    with semmem.connect(store_url, embedder=chosen, **options) as mem:
+        assert "status 401" in mem.recall("pond").degraded["dense"]
+        with pytest.raises(EmbedderUnavailable, match="status 401"):
+            mem.remember("Tea.", id="b")
+        assert len(mem.list()) == 1
+        remote.script = [good]
+        mem.remember("Tea.", id="b")
+        assert not mem.recall("pond").degraded
+        assert mem.stats().vectors == 2
+
+
+def test_another_model_of_the_same_name_is_told_with_the_command_that_mends_it(
+    remote: Server, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_EMBEDDER_URL", remote.url)
+    monkeypatch.setenv("SEMMEM_EMBEDDER_MODEL", "tiny")
+    with semmem.connect(store_url, embedder="endpoint") as mem:
+        mem.remember("A heron stands in the mill pond.")
+    remote.script = [data(lambda found: [{**one, "embedding": [1.0, 2.0]} for one in found])]
+    with semmem.connect(store_url) as mem:
+        told = mem.recall("pond").degraded["dense"]
+        assert "2 dimensions instead of 3" in told
+        assert "semmem rebuild --embedder endpoint" in told
+    assert run(["rebuild", "--embedder", "endpoint", "--url", store_url]) == 0
+    with semmem.connect(store_url) as mem:
+        assert not mem.recall("pond").degraded
 
 
 def test_doctor_says_what_leaves_the_machine_and_sends_nothing(
