@@ -19,6 +19,7 @@ from semmem.model.errors import AccessDenied, InvalidInput, SemmemError
 from semmem.model.process.asker import asked_through, own_work, permitted
 from semmem.stores import migrate_store, secure_rows
 from semmem.stores.postgres import row_security
+from semmem.stores.sql_files import migrations
 from tests.interfaces.cli.program import in_process
 from tests.serving import running
 from tests.stores.postgres.own.opening import connect, database, whole
@@ -284,7 +285,10 @@ def test_the_command_switches_it_and_says_whom_it_binds(
     name = database(url)
     code, _, err = call("row-security", "on", "--url", url)
     assert code != 0
-    sentence = "This store has no tables of semmem, and schema 24 has row-level security; run `semmem migrate` first."
+    newest = migrations("postgres")[-1][0]
+    sentence = (
+        f"This store has no tables of semmem, and schema {newest} has row-level security; run `semmem migrate` first."
+    )
     assert sentence in " ".join(err.split())
     migrate_store(url)
     granted(own, name)
