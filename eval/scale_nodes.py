@@ -36,6 +36,7 @@ from eval.bench.measures import percentiles
 from eval.path import Counter, installed
 from eval.scale_model import cut_sizes
 from semmem.client.memory import Semmem
+from semmem.stores.postgres.store import PostgresStore
 
 __all__ = ["Ladder", "fill", "main", "measure"]
 
@@ -136,12 +137,11 @@ class Nodes:
                 columns = self.tables[table]
                 # vectors that are copied are in no index: maintain takes them in, as after an ingest
                 other = {"namespace": sql.SQL("{}::text").format(sql.Literal(namespace)), "indexed": sql.SQL("false")}
-                statement = sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(
-                    sql.Identifier("semmem", shard.removeprefix("semmem.")),
-                    sql.SQL(", ").join(map(sql.Identifier, columns)),
-                    sql.SQL(", ").join(other.get(c, sql.Identifier(c)) for c in columns),
-                    _kept(table, step))  # fmt: skip
-                self.workers[place].execute(statement)
+                into = sql.Identifier("semmem", shard.removeprefix("semmem."))
+                named = sql.SQL(", ").join(map(sql.Identifier, columns))
+                taken = sql.SQL(", ").join(other.get(c, sql.Identifier(c)) for c in columns)
+                copied = sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}")
+                self.workers[place].execute(copied.format(into, named, taken, _kept(table, step)))
 
     def drop(self) -> None:
         """Drop what was kept."""
@@ -326,8 +326,9 @@ def _connections(url: str, nodes: Nodes, namespaces: Sequence[str], question: Qu
     before = nodes.clients()
     with semmem.connect(url, embedder="none", resident_mb=0, pool_size=8) as mem, ThreadPoolExecutor(8) as pool:
         barrier = threading.Barrier(8)
-        store: Any = mem.store  # that of PostgreSQL
-        for done in [pool.submit(store.run, lambda _: barrier.wait(60)) for _ in range(8)]:
+        pooled = mem.store
+        assert isinstance(pooled, PostgresStore)
+        for done in [pool.submit(pooled.run, lambda _: barrier.wait(60)) for _ in range(8)]:
             done.result()
         list(pool.map(lambda name: mem.recall(question.text, namespace=name, vector=question.vector), namespaces))
         after = nodes.clients()

@@ -1,5 +1,7 @@
-"""Who asks at the moment: the interface through which a call comes, the agent that makes it and the namespaces that its
-key permits, where these are known.
+"""Who asks at the moment.
+
+The interface through which a call comes, the agent that makes it and the namespaces that its key permits, where these
+are known.
 """
 
 from __future__ import annotations

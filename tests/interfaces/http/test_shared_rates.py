@@ -32,7 +32,7 @@ def mem(store_url: str) -> Iterator[Semmem]:
 
 
 @pytest.fixture
-def store(mem: Semmem) -> ServingStore:
+def serving(mem: Semmem) -> ServingStore:
     assert mem.store.serving is not None
     return mem.store.serving
 
@@ -40,13 +40,13 @@ def store(mem: Semmem) -> ServingStore:
 class Counting:
     """The store, which counts how often it is asked for tokens."""
 
-    def __init__(self, store: ServingStore) -> None:
-        self.store = store
+    def __init__(self, serving: ServingStore) -> None:
+        self.serving = serving
         self.counts: list[int] = []
 
     def take_tokens(self, client: bytes, count: int, *, rate: float, burst: float) -> tuple[int, float]:
         self.counts.append(count)
-        return self.store.take_tokens(client, count, rate=rate, burst=burst)
+        return self.serving.take_tokens(client, count, rate=rate, burst=burst)
 
 
 def waits(*asked: tuple[Rates, str]) -> list[float]:
@@ -58,8 +58,8 @@ def waits(*asked: tuple[Rates, str]) -> list[float]:
     return asyncio.run(each())
 
 
-def test_two_servers_let_in_together_what_one_would(store: ServingStore) -> None:
-    one, two = SharedRates(SLOW, 5, store), SharedRates(SLOW, 5, store)
+def test_two_servers_let_in_together_what_one_would(serving: ServingStore) -> None:
+    one, two = SharedRates(SLOW, 5, serving), SharedRates(SLOW, 5, serving)
     found = waits(*[(rates, "laptop") for rates in (one, two) * 4], (two, "phone"))
     assert found[:5] == [0, 0, 0, 0, 0]
     assert all(900 < wait <= 1000 for wait in found[5:8])
@@ -67,33 +67,33 @@ def test_two_servers_let_in_together_what_one_would(store: ServingStore) -> None
     assert waits((Rates(SLOW, 5), "laptop")) == [0]
 
 
-def test_a_bucket_gives_what_it_has_and_says_when_the_next_token_comes(store: ServingStore) -> None:
-    assert store.take_tokens(b"a", 3, rate=SLOW, burst=5) == (3, 0)
-    assert store.take_tokens(b"a", 3, rate=SLOW, burst=5) == (2, 0)
-    granted, wait = store.take_tokens(b"a", 3, rate=SLOW, burst=5)
+def test_a_bucket_gives_what_it_has_and_says_when_the_next_token_comes(serving: ServingStore) -> None:
+    assert serving.take_tokens(b"a", 3, rate=SLOW, burst=5) == (3, 0)
+    assert serving.take_tokens(b"a", 3, rate=SLOW, burst=5) == (2, 0)
+    granted, wait = serving.take_tokens(b"a", 3, rate=SLOW, burst=5)
     assert granted == 0
     assert 900 < wait <= 1000
-    assert store.take_tokens(b"a", 3, rate=1e6, burst=5) == (3, 0)  # full again
+    assert serving.take_tokens(b"a", 3, rate=1e6, burst=5) == (3, 0)  # full again
 
 
 def test_a_bucket_is_refilled_after_the_clock_of_the_database_server_was_put_back(
-    mem: Semmem, store: ServingStore
+    mem: Semmem, serving: ServingStore
 ) -> None:
-    assert store.take_tokens(b"a", 5, rate=SLOW, burst=5) == (5, 0)
+    assert serving.take_tokens(b"a", 5, rate=SLOW, burst=5) == (5, 0)
     sql(mem, "UPDATE rate_bucket SET at = at + interval '1 hour'")
-    assert store.take_tokens(b"a", 1, rate=1e6, burst=5)[0] == 0
-    assert store.take_tokens(b"a", 3, rate=1e6, burst=5) == (3, 0)
+    assert serving.take_tokens(b"a", 1, rate=1e6, burst=5)[0] == 0
+    assert serving.take_tokens(b"a", 3, rate=1e6, burst=5) == (3, 0)
 
 
-def test_a_client_that_asks_often_costs_few_questions_to_the_store(store: ServingStore) -> None:
-    counting = Counting(store)
+def test_a_client_that_asks_often_costs_few_questions_to_the_store(serving: ServingStore) -> None:
+    counting = Counting(serving)
     rates = SharedRates(1000.0, 2000, counting, clock=lambda: 0.0)  # type: ignore[arg-type]
     assert waits(*[(rates, "laptop")] * 400) == [0.0] * 400
     assert counting.counts == [1, 2, 4, 8, 16, 32, 64, 100, 100, 100]
 
 
-def test_tokens_that_were_not_used_are_over_after_a_second(store: ServingStore) -> None:
-    counting, now = Counting(store), [0.0]
+def test_tokens_that_were_not_used_are_over_after_a_second(serving: ServingStore) -> None:
+    counting, now = Counting(serving), [0.0]
     rates = SharedRates(1000.0, 2000, counting, clock=lambda: now[0])  # type: ignore[arg-type]
     assert waits(*[(rates, "laptop")] * 4) == [0.0] * 4  # 1, 2, and one of 4
     now[0] = 1.0
@@ -101,8 +101,8 @@ def test_tokens_that_were_not_used_are_over_after_a_second(store: ServingStore) 
     assert counting.counts == [1, 2, 4, 1, 2]
 
 
-def test_a_client_that_was_refused_is_refused_without_asking_the_store(store: ServingStore) -> None:
-    counting, now = Counting(store), [0.0]
+def test_a_client_that_was_refused_is_refused_without_asking_the_store(serving: ServingStore) -> None:
+    counting, now = Counting(serving), [0.0]
     rates = SharedRates(SLOW, 1, counting, clock=lambda: now[0])  # type: ignore[arg-type]
     found = waits(*[(rates, "laptop")] * 9)
     assert found[0] == 0.0
@@ -110,9 +110,9 @@ def test_a_client_that_was_refused_is_refused_without_asking_the_store(store: Se
     assert counting.counts == [1, 1]
 
 
-def test_where_the_store_does_not_answer_each_server_counts_by_itself(mem: Semmem, store: ServingStore) -> None:
+def test_where_the_store_does_not_answer_each_server_counts_by_itself(mem: Semmem, serving: ServingStore) -> None:
     now = [0.0]
-    rates = SharedRates(SLOW, 2, store, clock=lambda: now[0])
+    rates = SharedRates(SLOW, 2, serving, clock=lambda: now[0])
     mem.close()
     assert waits(*[(rates, "laptop")] * 3)[:2] == [0.0, 0.0]
     assert waits((rates, "laptop"))[0] > 900
