@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import psycopg
 import pytest
@@ -15,12 +16,16 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.interfaces.http import app
 from semmem.interfaces.http.keys import Keys
+from semmem.interfaces.mcp import permission
+from semmem.interfaces.mcp import server as mcp_server
 from semmem.model.errors import AccessDenied, InvalidInput, SemmemError
 from semmem.model.process.asker import asked_through, own_work, permitted
 from semmem.stores import migrate_store, secure_rows
 from semmem.stores.postgres import row_security
 from semmem.stores.sql_files import migrations
 from tests.interfaces.cli.program import in_process
+from tests.interfaces.mcp.test_streamable_http import running as mcp_running
+from tests.interfaces.mcp.test_streamable_http import with_key
 from tests.serving import running
 from tests.stores.postgres.own.opening import connect, database, whole
 from tests.stores.postgres.own.test_opening import granted
@@ -203,6 +208,33 @@ def test_postgresql_refuses_where_the_server_no_longer_asks_what_a_key_may_do(
             assert mem.hashes()["theirs"] == before, path
         assert mem.get("crane", namespace="theirs").version == 1
         assert mem.settings_of(namespace="theirs") == {}
+
+
+@pytest.mark.slow
+def test_postgresql_refuses_where_the_mcp_server_no_longer_asks_what_a_key_may_do(
+    guests: str, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(permission, "authorise", lambda *_: None)
+    monkeypatch.setattr(mcp_server, "within_scope", lambda memory, _: memory)
+    keys = Keys(tmp_path / "keys.json")
+    _, mine = keys.add("laptop", right="admin", namespaces=["mine"])
+    _, whole_store = keys.add("owner", right="admin")
+
+    async def answers(address: str, key: str, *calls: tuple[str, dict[str, Any]]) -> list[str]:
+        async with with_key(address, key) as client:
+            return [str(await client.call_tool(tool, {**given, "namespace": "theirs"})) for tool, given in calls]
+
+    with connect(url) as owner, mcp_running(tmp_path, keys, opener=lambda: connect(guests, migrate=False)) as server:
+        asked = ("memory_recall", {"query": "Where does the crane sleep?"})
+        before = owner.hashes()["theirs"]
+        assert "harbour" in anyio.run(answers, server.url, whole_store, asked)[0]
+        calls = (
+            asked, ("memory_get", {"id": "crane"}), ("memory_list", {}), ("memory_forget", {"id": "crane"}),
+            ("memory_update", {"id": "crane", "text": "Gone."}), ("memory_remember", {"text": "An egret."}),
+        )  # fmt: skip
+        for told in anyio.run(answers, server.url, mine, *calls):
+            assert "harbour" not in told
+        assert owner.hashes()["theirs"] == before
 
 
 def switched_at(url: str) -> set[str]:
