@@ -326,8 +326,8 @@ def _connections(url: str, nodes: Nodes, namespaces: Sequence[str], question: Qu
     before = nodes.clients()
     with semmem.connect(url, embedder="none", resident_mb=0, pool_size=8) as mem, ThreadPoolExecutor(8) as pool:
         barrier = threading.Barrier(8)
-        store: Any = mem.store  # that of PostgreSQL
-        for done in [pool.submit(store.run, lambda _: barrier.wait(60)) for _ in range(8)]:
+        postgres: Any = mem.store
+        for done in [pool.submit(postgres.run, lambda _: barrier.wait(60)) for _ in range(8)]:
             done.result()
         list(pool.map(lambda name: mem.recall(question.text, namespace=name, vector=question.vector), namespaces))
         after = nodes.clients()
