@@ -199,15 +199,18 @@ class Runner:
     def _in_fork(self, arguments: Sequence[str], copy: Path, seconds: float) -> int | None:
         """Let the process of eval/warm.py in this copy run the tests; its next run waits for the end of this one."""
         process = self._forking.get(copy)
-        if process is None:
+        if process is None or process.poll() is not None:
             process = self._start(["-m", "eval.warm"], copy, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             self._forking[copy] = process
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps(arguments).encode() + b"\n")
-        process.stdin.flush()
-        child = int(process.stdout.readline() or 0)
-        ended = Event()
+        with suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(arguments).encode() + b"\n")
+            process.stdin.flush()
+        if not (told := process.stdout.readline()):  # that process has ended, and there is no fork to end
+            process.communicate()
+            return -signal.SIGKILL
+        child, ended = int(told), Event()
 
         def end() -> None:
             ended.set()
@@ -252,6 +255,7 @@ class Runner:
         """End the processes that run tests in forks, and their servers."""
         for copy, process in self._forking.items():
             _kill(process)
+            process.communicate()
             EmbeddedServer(_server(copy)).stop("immediate")
         self._forking.clear()
 

@@ -214,7 +214,7 @@ def fill(url: str, ladder: Ladder, say: Callable[[str], None]) -> None:
     with semmem.connect(url, embedder="none", count_accesses=False) as mem, Nodes(url) as nodes:
         there = {name for (name,) in nodes.coordinator.execute("SELECT namespace FROM semmem.namespace").fetchall()}
         left = [name for name in ladder.namespaces if name not in there]
-        if not left:
+        if not left and GROWN not in there:
             return
         _grow(mem, nodes, ladder, say)
         by_node: dict[tuple[str, int], list[str]] = {}

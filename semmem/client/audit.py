@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.model.audit import DONE, MOST_IDS, Audit, AuditEntry, AuditFilters
+from semmem.model.audit import DONE, Audit, AuditEntry, AuditFilters
 from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.model.filters import LONGEST_NAME, at_time, several_namespaces, string, whole
 from semmem.model.history import Link, Version
@@ -138,7 +138,7 @@ def _note(
 
     def entry(name: str) -> AuditEntry:
         number = written.counts[name] if apart else count
-        ids = tuple(written.ids.get(name, ())[:MOST_IDS])
+        ids = tuple(written.ids.get(name, ()))
         return AuditEntry(id, None, name, holder(), interface, agent, verb, outcome, number, ids)
 
     entries = [entry(name) for name in names]

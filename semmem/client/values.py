@@ -143,6 +143,13 @@ def plan_of(plan: Any, base: Recipe) -> Any:
     regimes = plan.get("rerank_regimes", base.rerank_regimes)
     if isinstance(regimes, list | tuple) and tuple(regimes) != base.rerank_regimes and base.rerank not in _FREE:
         raise InvalidInput("The settings of the server choose where its reranker runs; leave rerank_regimes out.")
+    chosen = _chosen(plan, base)
+    if chosen.rerank not in _FREE and chosen.rerank_regimes != base.rerank_regimes:  # those of the recipe that it names
+        raise InvalidInput("The settings of the server choose where its reranker runs; leave rerank out.")
+    return chosen
+
+
+def _chosen(plan: Mapping[str, Any], base: Recipe) -> Recipe:
     if set(plan) == _FIELDS:
         return recipe_of(plan)
     if "name" in plan and not (isinstance(plan["name"], str) and plan["name"] in RECIPES):

@@ -103,6 +103,25 @@ def test_where_pytest_breaks_off_nothing_is_said_of_the_mutant_and_nothing_kept(
     assert not summary({killed: "broke off", mutant("1"): "dead"})[1]
 
 
+def test_where_the_process_that_forks_ends_the_tests_broke_off_and_nothing_else_is_ended(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "eval").mkdir()
+    (project / "eval" / "__init__.py").touch()
+    (project / "eval" / "warm.py").write_text("raise SystemExit(1)\n", encoding="utf-8")
+    groups: list[int] = []
+    monkeypatch.setattr(runner.os, "killpg", lambda group, _signal: groups.append(group))
+    forks = Runner([project], warm=True)
+    try:
+        for _ in range(2):  # the second starts another one
+            with pytest.raises(ChildProcessError, match="pytest ended with -9"):
+                forks.passes(("tests/test_one.py",), 60.0)
+        assert groups == []  # 0 would be the group of this process
+    finally:
+        monkeypatch.undo()
+        forks.close()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_changes_of_sql_run_in_forks_that_read_it_anew(tmp_path: Path) -> None:

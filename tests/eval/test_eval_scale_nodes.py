@@ -10,6 +10,7 @@ import pytest
 import semmem
 from eval.scale_model import cut_sizes
 from eval.scale_nodes import Ladder, fill, main
+from semmem.client.memory import Semmem
 from tests.stores.postgres.nodes import Cluster, wants_citus
 
 
@@ -61,6 +62,22 @@ class TestOnThreeNodes:
             mem.remember("A copy takes new memories.", namespace="c", vector=[1.0] + [0.0] * 383)
             fill(url, Ladder((5, 20), {"a": 20, "b": 5, "c": 20, "d": 5}), said.append)
             assert (len(said), mem.stats(namespace="c").memories) == (2, 21)
+
+    def test_what_ends_before_the_namespace_that_grew_is_dropped_drops_it_when_it_goes_on(
+        self, citus: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        url, ladder = citus.database("ended")[0], Ladder((2,), {"a": 2})
+
+        def end(self: Semmem, namespace: str) -> int:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Semmem, "drop_namespace", end)
+            with pytest.raises(KeyboardInterrupt):
+                fill(url, ladder, lambda _: None)
+        fill(url, ladder, lambda _: None)
+        with semmem.connect(url, embedder="none") as mem:
+            assert [one.name for one in mem.namespaces()] == ["a"]
 
     def test_a_filled_store_is_measured(self, citus: Cluster, tmp_path: Path) -> None:
         out = tmp_path / "scale.json"

@@ -100,6 +100,9 @@ def test_a_client_cannot_widen_the_regimes_of_the_servers_reranker() -> None:
         plan_of({"rerank_regimes": []}, base)
     with pytest.raises(InvalidInput, match="leave rerank_regimes out"):
         plan_of({**base.as_dict(), "rerank_regimes": []}, base)
+    with pytest.raises(InvalidInput, match="choose where its reranker runs; leave rerank out"):
+        plan_of({"name": "default", "rerank": "endpoint"}, base)  # that recipe itself has no regimes
+    assert plan_of({"name": "default"}, base).rerank is None
     assert plan_of(base.as_dict(), base) == base
     assert plan_of({"weights": {"graph": 0.5}}, base).rerank_regimes == ("unnamed",)
     free = plan_of({"rerank": "composite", "rerank_regimes": ["named"]}, semmem.recipe("default"))

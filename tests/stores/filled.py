@@ -75,13 +75,14 @@ def tables(where: Semmem | str) -> set[str]:
 
 
 def rows(where: Semmem | str) -> dict[str, list[str]]:
-    """Return every row of every table as PostgreSQL writes it, but for copies, restores and backups of the store."""
+    """Return every row of every table as PostgreSQL writes it, but for what is about one store alone."""
     columns = {name: columns for name, columns in sql(where, COLUMNS) if name not in STAYING}
     found = {
         name: sorted(row for (row,) in sql(where, f"SELECT t::text FROM (SELECT {which} FROM {name}) AS t"))
         for name, which in columns.items()
     }
-    found["meta"] = [row for row in found["meta"] if not row.startswith(("(backup,", "(copy,", "(restored,"))]
+    own = "(backup,", "(copy,", "(restored,", "(scrubs,"
+    found["meta"] = [row for row in found["meta"] if not row.startswith(own)]
     return found
 
 

@@ -194,15 +194,29 @@ def test_a_rewriting_that_began_before_a_hard_forget_does_not_count_for_it(
         assert scrubs(mem) == (2, 2)
 
 
-def test_a_hard_forget_ends_without_success_while_somebody_reads_an_earlier_state(
-    store_url: str, monkeypatch: pytest.MonkeyPatch
+def reads(other: psycopg.Connection[Any]) -> None:
+    """Take a snapshot that holds the memory, though no table is locked."""
+    other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    other.execute("SELECT 1")
+
+
+def writes(other: psycopg.Connection[Any]) -> None:
+    """Write something else, and leave the transaction open without a snapshot."""
+    other.execute("SELECT pg_current_xact_id()")
+
+
+@pytest.mark.parametrize(("open_transaction", "database"), [(reads, ""), (writes, ""), (writes, "template1")])
+def test_a_hard_forget_ends_without_success_while_somebody_keeps_an_earlier_state(
+    store_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    open_transaction: Callable[[psycopg.Connection[Any]], None],
+    database: str,
 ) -> None:
     monkeypatch.setattr(forget, "_SNAPSHOT_PATIENCE_S", 0.0)
     with semmem.connect(store_url, embedder="none") as mem:
         mem.remember("The heron sleeps.", id="gone")
-        with psycopg.connect(mem.store.url) as reader:
-            reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            reader.execute("SELECT 1")  # its snapshot holds the memory, though it has locked no table
+        with psycopg.connect(mem.store.url, **({"dbname": database} if database else {})) as other:
+            open_transaction(other)
             with pytest.raises(StoreUnavailable, match=r"forget with hard again: another program, .* earlier state"):
                 mem.forget("gone", hard=True)
             assert mem.stats().memories == 0
@@ -210,6 +224,23 @@ def test_a_hard_forget_ends_without_success_while_somebody_reads_an_earlier_stat
         with pytest.raises(semmem.NotFound):
             mem.forget("gone", hard=True)
         assert scrubs(mem) == (2, 2)
+
+
+def test_a_hard_forget_does_not_wait_for_a_vacuum(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forget, "_SNAPSHOT_PATIENCE_S", 0.0)
+    with semmem.connect(store_url, embedder="none") as mem, ThreadPoolExecutor(1) as other:
+        mem.remember("The heron sleeps.", id="gone")
+        with psycopg.connect(mem.store.url, autocommit=True) as vacuuming:
+            vacuuming.execute("CREATE TABLE public.large AS SELECT n, repeat('x', 900) FROM generate_series(1, 9000) n")
+            vacuuming.execute("SET vacuum_cost_delay TO 100; SET vacuum_cost_limit TO 1")  # so it takes minutes
+            vacuum = other.submit(vacuuming.execute, "VACUUM public.large")
+            while not sql(mem, "SELECT pid FROM pg_stat_progress_vacuum WHERE relid = 'public.large'::regclass"):
+                assert not vacuum.done()
+            assert mem.forget("gone", hard=True) == 1
+            vacuuming.cancel_safe()
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                vacuum.result(60)
+            vacuuming.execute("DROP TABLE public.large")
 
 
 @pytest.mark.parametrize("by", ["filters", "id", "everything", "soft first"])

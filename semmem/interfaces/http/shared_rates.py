@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -106,11 +107,18 @@ class SharedRates(Rates):
 def rates_of(limits: Limits, opened: Callable[[], Semmem]) -> Rates:
     """Return the rates of one server, or those that it shares with others over the store of ``opened``.
 
-    Raises InvalidInput for a store that only one machine serves, and what opening it raises.
+    Warns where the store gives no tokens now, such as to a user without rights on the table of buckets. Raises
+    InvalidInput for a store that only one machine serves, and what opening it raises.
     """
     if not limits.shared:
         return Rates(limits.rate, limits.burst)
     store = opened().store
     if store.serving is None or store.kind == "SQLite":
         raise rates_unshared(store.kind)
+    if limits.rate:
+        try:
+            store.serving.take_tokens(bytes(16), 0, rate=limits.rate, burst=limits.burst)
+        except SemmemError as error:
+            sentence = "The limit of rate is not shared until the store gives tokens, so this server counts by itself"
+            warnings.warn(f"{sentence}: {error}", stacklevel=2)
     return SharedRates(limits.rate, limits.burst, store.serving)

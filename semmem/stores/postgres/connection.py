@@ -229,10 +229,13 @@ class Pooled:
         in_use = stats.get("pool_size", 0) - stats.get("pool_available", 0)
         return PoolUse(in_use, stats.get("requests_waiting", 0), self._pool.max_size)
 
-    def check(self) -> None:
-        """Replace the idle connections that are lost."""
+    def renew(self, error: psycopg.Error) -> None:
+        """Replace the connections that are lost, or all where ``error`` says that the store has changed under them."""
         with self._pool_errors():
-            self._pool.check()
+            if planned_for_one(error) or bound_since(error) or unprepared(error):
+                self._pool.drain()
+            else:
+                self._pool.check()
 
     @staticmethod
     def passing(error: psycopg.Error) -> bool:

@@ -303,14 +303,15 @@ def _scrub(connection: Connection) -> None:
     The index of vectors goes with its table: while it was built anew, nobody could read the table. ``maintain`` builds
     it. Then delete the samples in the planner's statistics, and recycle the server's log (WAL), where this user may.
     """
-    _wait_for_snapshots(connection)
+    mark, end = only(connection.execute(_SQL["scrub_mark"]))[0], time.monotonic() + _SNAPSHOT_PATIENCE_S
+    _wait_for_snapshots(connection, mark, end)
     new = connection.info.server_version >= _CLEARS_STATISTICS
     with session_setting(connection, "lock_timeout", PATIENCE):
         with suppress(InsufficientPrivilege):
             connection.execute(_SQL["scrub_statistics" if new else "scrub_statistics_old"])
         tables = [table for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall()]
         for table in tables:
-            _rewrite(connection, table)
+            _rewrite(connection, table, mark, end)
         for table in tables:  # marks what is visible to all; recalls would look at each row instead
             try:
                 vacuum(connection, [table])
@@ -322,23 +323,40 @@ def _scrub(connection: Connection) -> None:
                 connection.execute(_SQL[statement])
 
 
-def _wait_for_snapshots(connection: Connection) -> None:
-    """Wait until nobody reads an earlier state of the store, whose rows a rewriting would keep.
+def _wait_for_snapshots(connection: Connection, mark: str, end: float) -> None:
+    """Wait until nobody sees an earlier state of the store than ``mark``, whose rows a rewriting would keep.
 
-    Raises StoreUnavailable where somebody goes on. The snapshots of other users are seen by those alone who may.
+    Raises StoreUnavailable where somebody goes on. The snapshots of other users are seen by those alone who may; what
+    they kept is seen after the rewriting.
     """
-    mark = only(connection.execute(_SQL["scrub_mark"]))[0]
-    end = time.monotonic() + _SNAPSHOT_PATIENCE_S
     while only(connection.execute(_SQL["scrub_snapshots"], {"mark": mark}))[0]:
         if time.monotonic() > end:
-            raise StoreUnavailable(
-                "Another program, such as a backup, keeps reading an earlier state of this store; try again later."
-            )
+            raise _seen_by_others()
         time.sleep(_PAUSE)
 
 
-def _rewrite(connection: Connection, table: str) -> None:
-    """Rewrite a table's files. Raises StoreUnavailable where others keep using it, or the user lacks the right."""
+def _seen_by_others() -> StoreUnavailable:
+    return StoreUnavailable(
+        "Another program, such as a backup or one that leaves a transaction open, keeps an earlier state of this "
+        "store; try again later."
+    )
+
+
+def _rewrite(connection: Connection, table: str, mark: str, end: float) -> None:
+    """Rewrite a table's files, again while somebody keeps rows of before ``mark``.
+
+    Raises StoreUnavailable where somebody goes on until ``end`` or keeps using the table, or the user lacks the right.
+    """
+    pause = _PAUSE
+    while _rewritten(connection, table, mark):
+        if time.monotonic() + pause > end:
+            raise _seen_by_others()
+        time.sleep(pause)
+        pause *= 2
+
+
+def _rewritten(connection: Connection, table: str, mark: str) -> bool:
+    """Rewrite a table's files; return whether rows may be left that were deleted before ``mark``."""
     before = connection.execute(_SQL["scrub_file"], {"table": table}).fetchone()
     for turn in range(_TURNS):
         try:
@@ -357,6 +375,7 @@ def _rewrite(connection: Connection, table: str) -> None:
         raise StoreUnavailable(
             f"This database user may not rewrite the table semmem.{table}; forget with hard as its owner."
         )
+    return bool(only(connection.execute(_SQL["scrub_kept"], {"mark": mark, "table": table}))[0])
 
 
 def clear_postings(connection: Connection, namespace: str, keys_of: Mapping[int, Any]) -> None:

@@ -120,7 +120,8 @@ def index(connection: Connection, dimensions: int, table: str = "embedding", *, 
     """Take the vectors of large namespaces into the HNSW index, building it first if need be; return how many.
 
     An index is built anew, which is faster than inserting vectors, where more than a third of what it has is missing or
-    gone, and all of it fits into the memory there is for that; meanwhile there is none, and queries scan exactly.
+    gone, and all of it fits into the memory there is for that; meanwhile there is none, and queries scan exactly. Where
+    it does not fit, a vacuum takes out those that are gone, once they are so many. An index of none is dropped.
     ``shrink`` writes the table anew before that: every vector that is taken in leaves its old row behind. Where another
     process is indexing the same table, nothing is done, and None returned: two builds would wait for each other, or
     drop each other's index.
@@ -140,22 +141,29 @@ def _index(connection: Connection, dimensions: int, table: str, shrink: bool) ->
     ).fetchall()
     held = int(only(connection.execute(_SQL["embedding_in_index_count"].format(table=table)))[0])
     if not namespace_rows and not held:
+        if _given_up(connection, table):  # it has only vectors that are gone, and without it their rows go fast
+            vacuum(connection, [table], "INDEX_CLEANUP ON")
         return 0
     vector_count = int(sum(rest for _, rest, _ in namespace_rows))
-    entries = held
+    entries, takes_out = held, False
     if ready := _ready(connection, table):
         entries = _entries(connection, table, held)
         needed, most = _memory(connection, held + vector_count, dimensions)
-        if _ANEW * (vector_count + entries - held) > held and needed <= most:
+        fits, gone = needed <= most, entries - held
+        takes_out = not fits and _ANEW * gone > held
+        if fits and _ANEW * (vector_count + gone) > held:
             ready = not _given_up(connection, table)
-        elif not vector_count:
+        elif not vector_count and not takes_out:
             return 0
     else:
         connection.execute(_SQL["embedding_index_clear"].format(table=table))
     _take_in(connection, namespace_rows, table)  # building over existing rows is much faster than inserting them
     if ready:
         _note_entries(connection, table, entries + vector_count)
-        vacuum(connection, [table], "ANALYZE")  # otherwise the exact scan would still read the moved rows
+        # otherwise the exact scan would still read the moved rows
+        vacuum(connection, [table], "ANALYZE", *(["INDEX_CLEANUP ON"] if takes_out else []))
+        if takes_out:
+            _note_entries(connection, table, held + vector_count)
         return vector_count
     if shrink:
         with suppress(LockNotAvailable), session_setting(connection, "lock_timeout", _PATIENCE):

@@ -58,7 +58,7 @@ class PostgresServing:
                 if attempt == _TRIES - 1 or not isinstance(cause, Error) or not self._store.passing(cause):
                     raise self._store.told(cause) from error
                 time.sleep(0.02 * 2**attempt)
-                self._store.check()
+                self._store.renew(cause)
             except BaseException:
                 if unscrubbed:  # nothing was forgotten now, but an earlier call may have left it
                     self._store.scrub()

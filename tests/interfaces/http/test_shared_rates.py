@@ -19,6 +19,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.store.serving import ServingStore
 from tests.interfaces.http.test_routes import problem
 from tests.serving import running
+from tests.stores.audit import sql
 
 SLOW = 0.001
 """Requests a second, so that none is earned again during a test."""
@@ -73,6 +74,15 @@ def test_a_bucket_gives_what_it_has_and_says_when_the_next_token_comes(store: Se
     assert granted == 0
     assert 900 < wait <= 1000
     assert store.take_tokens(b"a", 3, rate=1e6, burst=5) == (3, 0)  # full again
+
+
+def test_a_bucket_is_refilled_after_the_clock_of_the_database_server_was_put_back(
+    mem: Semmem, store: ServingStore
+) -> None:
+    assert store.take_tokens(b"a", 5, rate=SLOW, burst=5) == (5, 0)
+    sql(mem, "UPDATE rate_bucket SET at = at + interval '1 hour'")
+    assert store.take_tokens(b"a", 1, rate=1e6, burst=5)[0] == 0
+    assert store.take_tokens(b"a", 3, rate=1e6, burst=5) == (3, 0)
 
 
 def test_a_client_that_asks_often_costs_few_questions_to_the_store(store: ServingStore) -> None:

@@ -208,6 +208,10 @@ def test_a_store_that_holds_anything_else_is_refused(filled: str, other_url: str
     semmem.copy(filled, other_url)  # what was recalled from a copy is no change of it
     assert rows(other_url) == rows(filled)
     with semmem.connect(other_url, embedder="hashing") as mem:
+        assert mem.forget(filters={"tags": ["of nobody"]}, namespace="one", hard=True) == 0
+    semmem.copy(filled, other_url)  # nor is a rewriting of its files
+    assert rows(other_url) == rows(filled)
+    with semmem.connect(other_url, embedder="hashing") as mem:
         mem.remember("Mine again.", id="mine")
         with pytest.raises(InvalidInput, match="has changed since"):
             semmem.copy(filled, other_url)

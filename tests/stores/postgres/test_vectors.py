@@ -185,6 +185,51 @@ def test_vectors_that_go_stay_in_the_index_until_a_quarter_of_it_is_gone(
         assert [nearest_to(n) for n in (80, 309)] == ["m80", "m309"]
 
 
+def test_of_vectors_that_have_no_index_nothing_stays_after_maintain(store_url: str) -> None:
+    vectors = np.random.default_rng(7).normal(size=(60, 8))
+    with semmem.connect(store_url, embedder="none") as mem:
+        mem.remember_many({"id": f"m{n}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors))
+        assert mem.forget(everything=True) == 60
+        sql(mem, "VACUUM embedding")  # as autovacuum does
+        assert sql(mem, "SELECT pg_relation_size('embedding') > 0") == [(True,)]
+        mem.maintain()
+        assert sql(mem, "SELECT pg_relation_size('embedding')") == [(0,)]
+
+
+def test_maintain_drops_an_index_whose_vectors_are_all_gone(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
+    vectors = np.random.default_rng(7).normal(size=(120, 8))
+    with semmem.connect(store_url, embedder="none") as mem:
+        mem.remember_many({"id": f"m{n}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors))
+        assert mem.maintain()["indexed"] == 120
+        assert mem.forget(everything=True) == 120
+        assert mem.maintain()["indexed"] == 0
+        assert sql(mem, "SELECT to_regclass('embedding_hnsw')::text, pg_relation_size('embedding')") == [(None, 0)]
+
+
+def test_an_index_that_cannot_be_built_anew_loses_its_gone_vectors_once_they_are_many(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
+    vectors = np.random.default_rng(7).normal(size=(200, 96))
+    index = "SELECT oid::int8, obj_description(oid, 'pg_class') FROM pg_class WHERE oid = 'embedding_hnsw'::regclass"
+    pages = "SELECT pg_relation_size('embedding') / 8192"
+    with semmem.connect(store_url, embedder="none", resident_mb=0) as mem:
+        mem.remember_many({"id": f"m{n:03}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors))
+        assert mem.maintain()["indexed"] == 200
+        [(built, _)], [(before,)] = sql(mem, index), sql(mem, pages)
+        monkeypatch.setattr(nearest, "_memory", lambda *_: (2, 1))
+        for n in range(150, 200):
+            mem.forget(f"m{n:03}")
+        assert mem.maintain()["indexed"] == 0
+        assert sql(mem, index) == [(built, "200")]  # 50 are a third of 150, and no more
+        mem.forget("m149")
+        assert mem.maintain()["indexed"] == 0
+        assert sql(mem, index) == [(built, "149")]
+        assert sql(mem, pages)[0][0] < before  # nothing refers to their rows, so the end of the file is free
+        assert mem.recall("note", vector=vectors[148], recipe="dense", limit=1)[0].memory.id == "m148"
+
+
 def indexed(monkeypatch: pytest.MonkeyPatch, mem: semmem.Semmem) -> Any:
     """Return a function that gives the file of the index, of which a third is missing; and the number that is in it."""
     monkeypatch.setattr(nearest, "INDEX_FROM", 100)

@@ -50,8 +50,8 @@ HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 END = struct.pack("!h", -1)
 NOTE = "copy"
 """The key of ``meta`` under which a store records its source; it is not copied."""
-_OWN_NOTES = [NOTE, "backup"]
-"""The keys of ``meta`` that are about one store: its source, and its last backup."""
+_OWN_NOTES = [NOTE, "backup", "scrubs"]
+"""The keys of ``meta`` that are about one store: its source, its last backup, and the rewritings of its files."""
 _SCHEMA = "semmem"
 _VECTORS = "embedding"
 _BLOCK = 1 << 18

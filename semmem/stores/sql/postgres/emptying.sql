@@ -115,13 +115,19 @@ SELECT pg_advisory_unlock(hashtextextended('semmem scrub', 0));
 SELECT pg_current_xact_id()::xid::text;
 
 -- scrub_snapshots --
--- Return whether somebody else reads a state of the database that is earlier than that transaction, or has left a prepared
--- transaction open.
-SELECT EXISTS (
-    SELECT FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid() AND age(backend_xmin) > age(%(mark)s::text::xid))
+-- Return whether somebody else may still see a state of the database that is earlier than that transaction: a transaction
+-- that was open then, of any user and any database, for the snapshot of a rewriting waits for it; a reader here; a standby.
+-- A vacuum, which may go on for long, keeps no rows from a rewriting.
+SELECT age(pg_snapshot_xmin(pg_current_snapshot())::xid) > age(%(mark)s::text::xid)
 OR EXISTS (
-    SELECT FROM pg_prepared_xacts WHERE database = current_database() AND age(transaction) > age(%(mark)s::text::xid));
+    SELECT FROM pg_stat_activity WHERE (datname = current_database() OR datname IS NULL) AND pid <> pg_backend_pid()
+    AND age(backend_xmin) > age(%(mark)s::text::xid) AND pid NOT IN (SELECT v.pid FROM pg_stat_progress_vacuum v))
+OR EXISTS (SELECT FROM pg_replication_slots WHERE age(xmin) > age(%(mark)s::text::xid));
+
+-- scrub_kept --
+-- Return whether a table that was just rewritten may still have rows that were deleted before that transaction: it is frozen
+-- up to the earliest state that somebody might see, whoever that was.
+SELECT age(relfrozenxid) > age(%(mark)s::text::xid) FROM pg_class WHERE oid = format('semmem.%%I', %(table)s::text)::regclass;
 
 -- scrub_tables --
 -- List every table of semmem, small ones first, so that a table of a later schema is rewritten too.

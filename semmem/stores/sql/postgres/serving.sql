@@ -58,11 +58,15 @@ DELETE FROM answered WHERE key IN (
 -- <rate_there> --
 least(%(burst)s::float8, tokens + greatest(extract(epoch FROM now() - at)::float8, 0) * %(rate)s::float8)
 
+-- <rate_at> --
+CASE WHEN at < now() + interval '10 seconds' THEN greatest(at, now()) ELSE now() END
+
 -- rate_take --
 -- Take whole tokens from the bucket of a client, as many as are there and no more than asked for; return how many, and
--- how many are left.
+-- how many are left. A time before that of the bucket is of a transaction that began earlier, or of a clock that was put
+-- back: then the bucket is refilled from now on.
 UPDATE rate_bucket SET granted = least(%(count)s::float8, floor(<rate_there>)),
-    tokens = <rate_there> - least(%(count)s::float8, floor(<rate_there>)), at = greatest(at, now())
+    tokens = <rate_there> - least(%(count)s::float8, floor(<rate_there>)), at = <rate_at>
 WHERE client = %(client)s RETURNING granted, tokens;
 
 -- rate_begin --

@@ -17,6 +17,7 @@ import pytest
 
 from semmem.client.memory import Semmem
 from semmem.model.errors import StoreUnavailable
+from semmem.stores.postgres import forget
 from tests.stores.postgres.own.opening import NOTE, connect, database, refused, whole
 from tests.stores.postgres.own_server import Own
 from tests.waiting import until
@@ -288,3 +289,17 @@ def test_a_disk_that_is_full_at_commit_leaves_nothing_of_the_batch(own: Own, mem
     assert mem.stats().memories == 1
     whole(own, url)
     assert mem.remember("The radio is tuned.", id="new").id == "new"
+
+
+def test_a_hard_forget_fails_while_a_user_whose_snapshots_are_hidden_reads_an_earlier_state(
+    own: Own, url: str, mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forget, "_SNAPSHOT_PATIENCE_S", 0.0)
+    with psycopg.connect(own.url(database(url))) as reader:
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        reader.execute("SELECT 1")
+        with pytest.raises(StoreUnavailable, match="keeps an earlier state of this store"):
+            mem.forget("key", hard=True)
+    monkeypatch.setattr(forget, "_SNAPSHOT_PATIENCE_S", 60.0)
+    mem.remember(NOTE, id="key")
+    assert mem.forget("key", hard=True) == 1

@@ -6,6 +6,7 @@ The server is a second PostgreSQL with TCP and SCRAM passwords; its users have t
 from __future__ import annotations
 
 import contextlib
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.interfaces.http.limits import Limits
+from semmem.interfaces.http.shared_rates import rates_of
 from semmem.model.errors import InvalidInput, SchemaTooOld, StoreUnavailable
 from semmem.stores import masked, migrate_store, parse_url
 from semmem.stores.postgres.errors import OLDEST_SERVER, too_old, without
@@ -246,3 +249,17 @@ def test_a_user_without_the_right_to_create_tables_uses_those_that_another_one_h
             mem.forget("n0", hard=True)
         assert mem.recall("Where is the key?").degraded == {}
     whole(own, url)
+
+
+def test_a_server_whose_user_may_not_use_the_shared_buckets_warns_that_it_counts_by_itself(own: Own, url: str) -> None:
+    migrate_store(url)
+    granted(own, database(url))
+    limits = Limits(shared=True)
+    with connect(own.url(database(url), "guest"), migrate=False) as mem:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            rates_of(limits, lambda: mem)
+        own.sql("REVOKE ALL ON semmem.rate_bucket FROM guest", database(url))
+        said = r"^The limit of rate is not shared until .* by itself: .*permission denied for table rate_bucket\); let"
+        with pytest.warns(UserWarning, match=said):
+            rates_of(limits, lambda: mem)

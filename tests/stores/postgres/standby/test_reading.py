@@ -8,17 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import semmem
 from semmem.client.memory import Semmem
 from semmem.interfaces.http.metrics import Metrics
-from semmem.model.errors import InvalidInput
+from semmem.model.errors import InvalidInput, StoreUnavailable
+from semmem.stores.postgres import forget
 from semmem.stores.postgres import standby as reading
 from semmem.stores.resident.loading import load
 from tests.stores.postgres import own_server
 from tests.stores.postgres.own_server import Own
 from tests.stores.postgres.standby.standing_by import catch_up, pause, resume, standby_of
+from tests.waiting import until
 
 NOTE = "Ada Lovelace keeps the key behind the radio."
 
@@ -359,3 +362,31 @@ def test_a_standby_that_does_not_answer_at_connect_is_warned_of_and_the_primary_
     with mem, warnings.catch_warnings():
         mem.remember(NOTE, id="key")
         assert (found(mem), counts(mem)) == (["key"], (0, 1))
+
+
+def test_a_hard_forget_fails_while_a_standby_keeps_an_earlier_state_of_the_primary(
+    own: Own, standby: Own, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forget, "_SNAPSHOT_PATIENCE_S", 0.0)
+    settings = {"hot_standby_feedback": "on", "wal_receiver_status_interval": "1"}
+    for name, value in settings.items():
+        standby.sql(f"ALTER SYSTEM SET {name} = {value}")
+    standby.sql("SELECT pg_reload_conf()")
+    try:
+        with connect(url, standby) as mem, psycopg.connect(standby.url(database(url))) as reader:
+            mem.remember("The key is behind the radio.", id="key")
+            catch_up(own, standby)
+            reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            reader.execute("SELECT 1")
+            fed = "SELECT count(*) FROM pg_stat_replication WHERE backend_xmin IS NOT NULL"
+            until(lambda: own.sql(fed) == [(1,)])
+            with pytest.raises(StoreUnavailable, match="keeps an earlier state of this store"):
+                mem.forget("key", hard=True)
+            reader.rollback()
+            monkeypatch.setattr(forget, "_SNAPSHOT_PATIENCE_S", 60.0)
+            with pytest.raises(semmem.NotFound):
+                mem.forget("key", hard=True)
+    finally:
+        for name in settings:
+            standby.sql(f"ALTER SYSTEM RESET {name}")
+        standby.sql("SELECT pg_reload_conf()")
