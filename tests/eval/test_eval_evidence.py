@@ -237,7 +237,6 @@ OF_BEFORE = {
     "best-leg-mpnet": "the same with another embedder",
     "best-leg-int8": "the same with another embedder",
     "best-leg-e5": "the same with another embedder",
-    "best-leg-e5": "the same with another embedder",
     "floors-minilm": "its own file has the command; it is of eight corpora",
     "floors-hashing": "its own file has the command; it is of eight corpora",
     "hooks": "of python -m eval hooks, which times processes; its file has the command and the commit",
