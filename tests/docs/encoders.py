@@ -35,7 +35,7 @@ class Encoder:
 ENCODERS: Mapping[str, Encoder] = {
     "minilm": Encoder("minilm", 6, 22, 92, 384, 256, "English", "to begin: it is the default"),
     "all-mpnet-base-v2": Encoder("mpnet", 56, 158, 443, 768, 384, "English", "if notes matter more than time"),
-    "all-mpnet-base-v2-int8": Encoder(None, 42, 170, 129, 768, 384, "English", "for nearly the same on less disk"),
+    "all-mpnet-base-v2-int8": Encoder("int8", 42, 170, 129, 768, 384, "English", "for nearly the same on less disk"),
     "multilingual-e5-small": Encoder("e5", 10, 48, 139, 384, 512, "a hundred", "for other languages"),
 }
 SETS = {"agentnotes_a": "notes", "harbour": "harbour", "locomo3": "conversations"}
