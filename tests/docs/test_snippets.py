@@ -68,6 +68,8 @@ ELSEWHERE = {
     "SEMMEM_LANGUAGE=german semmem rebuild": "tests/embedders/test_nano_e5.py",
     "semmem copy": "wants a server: tests/stores",
     "semmem distribute": "wants Citus: tests/stores/postgres/test_distribute.py",
+    "semmem row-security": "wants two users: tests/stores/postgres/own",
+    "semmem doctor --url": "as above",
     "semmem migrate": "wants two users: tests/stores/postgres/own",
     "semmem export --namespace notes mine": "tests/eval/test_eval_stores_what_users_store.py",
     "mkdir mine": "as above",

@@ -54,7 +54,7 @@ def held(monkeypatch: pytest.MonkeyPatch, mem: Semmem) -> Iterator[Held]:
 def test_a_server_takes_16_mib_400_requests_at_once_and_streams_of_4_gib_unless_it_is_told_otherwise() -> None:
     assert asdict(Limits()) == {
         "body_bytes": 16_777_216, "stream_bytes": 4_294_967_296, "rate": 200, "burst": 400, "seconds": 60,
-        "stream_seconds": 3_600, "head_seconds": 20, "threads": 8, "waiting": 256, "streams": 256,
+        "stream_seconds": 3_600, "head_seconds": 20, "threads": 8, "waiting": 256, "streams": 256, "shared": False,
     }  # fmt: skip
 
 
