@@ -109,6 +109,7 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["stats", "--verify"]),
         (0, ["migrate", "--dry-run"]),
         (8, ["distribute", "--dry-run"]),
+        (0, ["row-security"]),
         (0, ["graph", *there]),
         (0, ["graph", *there, "--around", HOSTILE, "--out", str(folder / f"{NAME}.json")]),
         (0, ["contradictions", *there]),
