@@ -214,7 +214,7 @@ ALTER TABLE semmem.recall_log DROP COLUMN interface, DROP COLUMN agent, DROP COL
 CREATE TABLE semmem.judgement (namespace text, recall_id text, id text, useful boolean, made_by text, at timestamptz);
 DROP INDEX semmem.memory_by_change, semmem.access_by_time, semmem.recall_log_by_memory, semmem.recall_log_by_recall,
            semmem.memory_apart;
-DROP TABLE semmem.audit;
+DROP TABLE semmem.audit, semmem.rate_bucket;
 DELETE FROM semmem.migration WHERE number >= 19;
 """
 
