@@ -87,6 +87,8 @@ class NodeStores:
         yield urls
         with psycopg.connect(urls[0], autocommit=True) as connection:
             connection.execute(END_OTHERS)
+            if connection.execute("SELECT count(*) FROM semmem.audit").fetchone() != (0,):
+                return  # nobody deletes these rows, so nobody gets this store again
             for (table,) in connection.execute(TABLES).fetchall():
                 connection.execute(sql.SQL("DELETE FROM {}").format(sql.SQL(table)))
         self._free.append(urls)
