@@ -214,7 +214,9 @@ def fill(url: str, ladder: Ladder, say: Callable[[str], None]) -> None:
     with semmem.connect(url, embedder="none", count_accesses=False) as mem, Nodes(url) as nodes:
         there = {name for (name,) in nodes.coordinator.execute("SELECT namespace FROM semmem.namespace").fetchall()}
         left = [name for name in ladder.namespaces if name not in there]
-        if not left and GROWN not in there:
+        if not left:
+            if mem.stats(namespace=GROWN).memories:  # what ended just before its end
+                mem.drop_namespace(GROWN)
             return
         _grow(mem, nodes, ladder, say)
         by_node: dict[tuple[str, int], list[str]] = {}
@@ -274,13 +276,13 @@ def measure(url: str, ladder: Ladder, questions: int) -> dict[str, Any]:
             "embedding_ms": _embedding_ms([generator.question(n, ladder.steps[0]).text for n in range(questions)]),
             "by_size": {},
         }
-        for step in ladder.steps[::2]:
+        for step in [step for step in ladder.steps[::2] if step in chosen]:
             asked = [generator.question(number, step) for number in range(questions)]
             out["by_size"][str(step)] = _of_size(url, nodes, chosen[step], step, asked)
         out["whole_store"] = _whole(url, nodes)
         one = generator.question(0, ladder.steps[0])
         out["connections"] = _connections(url, nodes, list(ladder.namespaces)[-64:], one)
-    out["round_trips"] = _round_trips(url, chosen[ladder.steps[0]], one)
+    out["round_trips"] = _round_trips(url, chosen[min(chosen)], one)
     return out
 
 
