@@ -54,8 +54,6 @@ JOIN citus_shards s ON s.table_name = p.logicalrelid AND p.partmethod = 'h'
 _BYTES = """SELECT s.nodename || ':' || s.nodeport, c.relname, sum(s.shard_size)::bigint
 FROM citus_shards s JOIN pg_class c ON c.oid = s.table_name AND c.relnamespace = 'semmem'::regnamespace
 WHERE s.citus_table_type = 'distributed' GROUP BY 1, 2"""
-_CLIENTS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-
 _PLACES = "SELECT nodename, nodeport FROM pg_dist_node WHERE shouldhaveshards ORDER BY nodeport"
 _PIDS = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()"
 
@@ -158,10 +156,11 @@ class Nodes:
         for connection in self.workers.values():
             connection.execute(sql.SQL("CREATE TABLE {} ()").format(sql.Identifier(GROWN, f"done_{step}")))
 
-    def clients(self) -> dict[str, int]:
-        """Return the connections of each node, those of Citus from another node included."""
+    def clients(self) -> dict[str, set[int]]:
+        """Return the processes that serve connections on each node, those of Citus from another node included."""
         found = {f"{host}:{port}": connection for (host, port), connection in self.workers.items()}
-        return {name: _one(c, _CLIENTS) for name, c in {"coordinator": self.coordinator, **found}.items()}
+        every = {"coordinator": self.coordinator, **found}
+        return {name: {pid for (pid,) in c.execute(_PIDS).fetchall()} for name, c in every.items()}
 
     def cost(self, calls: Sequence[Callable[[], object]]) -> dict[str, float]:
         """Do the calls one after the other; return processor milliseconds of each, here and of the nodes, and times."""
@@ -178,9 +177,7 @@ class Nodes:
 
     def _processors(self) -> dict[int, float]:
         """Return the processor seconds of each connection's process."""
-        every = (self.coordinator, *self.workers.values())
-        pids = [pid for c in every for (pid,) in c.execute(_PIDS).fetchall()]
-        return {pid: _processor_s(pid) for pid in pids}
+        return {pid: _processor_s(pid) for pids in self.clients().values() for pid in pids}
 
     def bytes(self) -> dict[str, dict[str, int]]:
         """Return bytes with indexes, by node and table."""
@@ -324,7 +321,10 @@ def _whole(url: str, nodes: Nodes) -> dict[str, Any]:
 
 
 def _connections(url: str, nodes: Nodes, namespaces: Sequence[str], question: Question) -> dict[str, Any]:
-    """Return the connections of each node before and after one process with 8 connections has asked many namespaces."""
+    """Return the connections of each node that one process with 8 opens which asks many namespaces.
+
+    They are told from those of before by what serves them: of the earlier ones some may end meanwhile.
+    """
     before = nodes.clients()
     with semmem.connect(url, embedder="none", resident_mb=0, pool_size=8) as mem, ThreadPoolExecutor(8) as pool:
         barrier = threading.Barrier(8)
@@ -334,7 +334,7 @@ def _connections(url: str, nodes: Nodes, namespaces: Sequence[str], question: Qu
             done.result()
         list(pool.map(lambda name: mem.recall(question.text, namespace=name, vector=question.vector), namespaces))
         after = nodes.clients()
-    return {name: after[name] - before[name] for name in after}
+    return {name: len(after[name] - before[name]) for name in after}
 
 
 def _round_trips(url: str, namespace: str, question: Question) -> dict[str, int]:
