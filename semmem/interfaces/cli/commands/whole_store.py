@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -24,6 +24,7 @@ from semmem.model.serialization import plain
 
 if TYPE_CHECKING:
     from semmem.client.backup_series import Place
+    from semmem.config import Settings
     from semmem.model.reports import (
         BackupReport,
         CopyReport,
@@ -48,6 +49,19 @@ __all__ = [
     "stop_server",
 ]
 
+T = TypeVar("T")
+
+
+def _unopened(settings: Settings, work: Callable[..., T], **how: Any) -> T:
+    """Return what ``work`` returns of the store of the settings, which nobody opens for it."""
+    return work(
+        settings.url,
+        home=settings.home,
+        idle_stop_s=settings.idle_stop_s,
+        start_timeout_s=settings.start_timeout_s,
+        **how,
+    )
+
 
 def migrate(
     cli: CommandLine,
@@ -66,11 +80,9 @@ def migrate(
     from semmem.stores import migrate_store
 
     settings = cli.settings()
-    report = migrate_store(
-        settings.url,
-        home=settings.home,
-        idle_stop_s=settings.idle_stop_s,
-        start_timeout_s=settings.start_timeout_s,
+    report = _unopened(
+        settings,
+        migrate_store,
         backup_before_migration=settings.backup_before_migration,
         to=to,
         dry_run=dry_run,
@@ -98,11 +110,9 @@ def distribute(
     from semmem.stores import distribute_store
 
     settings = cli.settings()
-    report = distribute_store(
-        settings.url,
-        home=settings.home,
-        idle_stop_s=settings.idle_stop_s,
-        start_timeout_s=settings.start_timeout_s,
+    report = _unopened(
+        settings,
+        distribute_store,
         dry_run=dry_run,
         progress=lambda table: cli.say(f"Distributing {table}"),
     )
@@ -134,11 +144,9 @@ def row_security(
     from semmem.stores import secure_rows
 
     settings = cli.settings()
-    found = secure_rows(
-        settings.url,
-        home=settings.home,
-        idle_stop_s=settings.idle_stop_s,
-        start_timeout_s=settings.start_timeout_s,
+    found = _unopened(
+        settings,
+        secure_rows,
         on=None if switch is None else switch == "on",
     )
     cli.give(plain(found), lambda: cli.out.print(_secured(found), soft_wrap=True))
