@@ -26,7 +26,7 @@ _HELD = {backend: dict(_READ(backend)) for backend in _BACKENDS}
 
 
 def import_all() -> None:
-    """Import the modules of semmem but its doors, without those whose extra is not installed."""
+    """Import the modules of semmem but those of a former address, without those whose extra is not installed."""
     sql_files.statements = _HELD.__getitem__  # type: ignore[assignment]
     import semmem
 
