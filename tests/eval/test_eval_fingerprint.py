@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sys
 import threading
@@ -110,6 +111,8 @@ def test_all_code_that_runs_while_a_corpus_is_read_and_remembered_is_counted(tmp
     for url in (store_url, f"sqlite:///{tmp_path / 'notes.db'}"):
         with semmem.connect(url, embedder="hashing") as mem:
             outer = sys.getprofile()
+            gc.collect()
+            gc.disable()  # so that nothing of earlier tests is finalized meanwhile, and counted
             threading.setprofile(note)
             sys.setprofile(note)
             try:
@@ -118,6 +121,7 @@ def test_all_code_that_runs_while_a_corpus_is_read_and_remembered_is_counted(tmp
             finally:
                 sys.setprofile(outer)
                 threading.setprofile(None)
+                gc.enable()
     assert {
         "eval/datasets/source.py",
         "semmem/write/ingest.py",

@@ -67,6 +67,8 @@ T = TypeVar("T")
 _SQL = statements("postgres")
 
 _TRIES = 6
+_RENEWALS = 2
+"""Beside a connection of before, the pool may be making one that began before, too, and escapes being drained."""
 
 _OTHERS_PATIENCE = 3.0
 """Seconds after which the server notices that a client process was killed."""
@@ -381,7 +383,7 @@ class Pooled:
             except psycopg.Error as error:
                 is_lost = lost(error)
                 waits = shard_moved(error) or (patient and moving(error))
-                renew = unprepared(error) or (attempt == 0 and (planned_for_one(error) or bound_since(error)))
+                renew = unprepared(error) or (attempt < _RENEWALS and (planned_for_one(error) or bound_since(error)))
                 if not (is_lost or renew or waits) or attempt == _TRIES - 1:
                     raise self._error_of(error) from error
                 if renew:

@@ -28,7 +28,8 @@ BEYOND_A_SCHEMA = (
     r"^Pass owned, filters that say which memories belong to the source",
     r"^valid_from .* must be before valid_to|^limit and offset together must be at most",
     r"^A recipe needs at least one leg|^Each leg of the reserve needs a place|must name every regime",
-    r"^The leg .* has a weight but no rank constant|^regime_(weights|reserve) has a (regime|leg) ",
+    r"^The leg .* has a weight but no rank constant",
+    r"^(regime_weights|regime_reserve|rerank_regimes) has a (regime|leg) ",
     r"position must be a whole number of at most 63 bits",  # of a later message: the first position and its number
     # of a text
     r"contains a NUL character|^The filter metadata knows no operators such as",  # deep in an object
