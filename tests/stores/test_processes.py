@@ -74,9 +74,9 @@ def start(program: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def finish(processes: list[subprocess.Popen[str]]) -> list[str]:
-    """Return what the processes printed; they have 100 seconds between them, and none is left behind."""
-    end = time.monotonic() + 100
+def finish(processes: list[subprocess.Popen[str]], patience_s: float = 100) -> list[str]:
+    """Return what the processes printed; they have ``patience_s`` between them, and none is left behind."""
+    end = time.monotonic() + patience_s
     try:
         ends = [process.communicate(timeout=max(0.0, end - time.monotonic())) for process in processes]
     finally:
@@ -110,11 +110,12 @@ def everything(mem: Semmem) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # 20 processes begin and write side by side
 @pytest.mark.parametrize(
     ("processes", "count"), [(4, 20), pytest.param(20, 50, marks=pytest.mark.slow)], ids=["4 x 20", "20 x 50"]
 )
 def test_processes_that_write_at_once_lose_nothing(own: EmbeddedServer, url: str, processes: int, count: int) -> None:
-    finish([start(ONE_BY_ONE, url, who, count) for who in range(processes)])
+    finish([start(ONE_BY_ONE, url, who, count) for who in range(processes)], patience_s=350)
     with semmem.connect(url, embedder="hashing") as mem:
         ids = everything(mem)
         assert sorted(ids) == sorted(f"{who}-{n}" for who in range(processes) for n in range(count))
