@@ -279,8 +279,8 @@ def best_legs() -> str:
         return f"**{text.removesuffix(')')}{questions})**" if row["loses"] else text
 
     def rows() -> Iterator[Sequence[str]]:
-        for encoder in ("minilm", "mpnet"):
-            path = ROOT / "eval" / "results" / f"best-leg-{encoder}.json"
+        for encoder, result in (("minilm", "minilm"), ("mpnet", "mpnet"), ("mpnet", "mpnet-multihop")):
+            path = ROOT / "eval" / "results" / f"best-leg-{result}.json"
             strata: dict[tuple[str, str, int], dict[str, str]] = {}
             for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
                 if row["metric"] in cells and row["questions"] >= FEWEST:

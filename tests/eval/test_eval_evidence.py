@@ -235,6 +235,7 @@ OF_BEFORE = {
     "levels": "of python -m eval best-leg --levels, which compares nothing; its own file has the command",
     "best-leg-minilm": "of python -m eval best-leg, which asks several corpora; its file has the command",
     "best-leg-mpnet": "the same with another embedder",
+    "best-leg-mpnet-multihop": "the same on two more sets",
     "best-leg-int8": "the same with another embedder",
     "best-leg-e5": "the same with another embedder",
     "floors-minilm": "its own file has the command; it is of eight corpora",
