@@ -51,6 +51,11 @@ def test_between_the_end_of_a_version_and_the_begin_of_the_next_nothing_is_found
     ]  # fmt: skip
 
 
+def test_a_memory_is_found_until_its_end_and_not_at_it(mem: Semmem) -> None:
+    mem.remember("Ana lives in Faro.", id="ana", created_at="2024-01-01", valid_to="2025-01-01")
+    assert [then(mem, at) for at in ("2024-12-31", "2025-01-01")] == [[("Ana lives in Faro.", 1)], []]
+
+
 def test_the_words_of_then_are_asked_and_no_others(mem: Semmem) -> None:
     fill(mem)
     lexical = {"recipe": "lexical"}
