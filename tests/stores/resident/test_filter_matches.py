@@ -118,7 +118,7 @@ def test_what_was_made_anew_is_read_again_though_others_came_since(
     check(trio, space)
 
 
-@pytest.mark.parametrize("more", [pytest.param(0, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("more", [pytest.param(0, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 3])
 def test_a_copy_that_is_set_back_is_read_again(store_url: str, other_url: str, tmp_path: Path, more: int) -> None:
     def remember(mem: semmem.Semmem, ids: str, tag: str) -> None:
         for id in ids:
