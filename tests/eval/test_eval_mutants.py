@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -311,6 +312,15 @@ def test_a_drawn_list_is_of_the_rooms_that_are_drawn_from(drawn: Path) -> None:
     rooms = {"semmem/importers", "semmem/write", "semmem/client", "semmem/interfaces/http", "semmem/stores/sqlite"}
     assert {one.room for one in mutants(drawn)} == rooms
     assert len(mutants(drawn)) == 40
+
+
+def test_each_module_of_a_room_that_is_drawn_from_has_its_tests() -> None:
+    rooms = tomllib.loads((LIST.with_name("mutants-rooms.toml")).read_text(encoding="utf-8"))
+    for room, files in rooms.items():
+        code = {path.name for path in (ROOT / room).glob("*.py") if "\ndef " in path.read_text(encoding="utf-8")}
+        assert code <= files.keys(), room
+        assert all((ROOT / room / name).is_file() for name in files), room
+        assert all((ROOT / test.partition("::")[0]).exists() for tests in files.values() for test in tests), room
 
 
 def test_another_drawn_list_is_run_and_recorded_beside_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

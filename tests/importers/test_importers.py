@@ -206,6 +206,13 @@ def test_locomos_turns_may_be_rows_and_count_in_their_session(tmp_path: Path) ->
     ]
 
 
+def test_locomos_turns_without_an_id_are_numbered_from_1_in_their_session(tmp_path: Path) -> None:
+    turns = [{"speaker": "Ada", "text": "One."}, {"speaker": "Bo", "text": "Two."}]
+    talk = {"speaker_a": "Ada", "speaker_b": "Bo", "session_4": turns, "session_4_date_time": "1:56 pm on 8 May, 2023"}
+    items, bad = read("locomo", whole(tmp_path / "locomo.json", [{"sample_id": "c1", "conversation": talk, "qa": []}]))
+    assert ([item["id"] for item in items], bad) == (["c1:D4:1", "c1:D4:2"], [])
+
+
 def test_an_id_that_is_a_number_is_its_digits_and_true_is_no_number(tmp_path: Path) -> None:
     rows = [{"id": 7, "session": 0, "text": "One."}, {"id": "7", "text": "Two."}, {"id": True, "text": "Three."}]
     items, bad = read("jsonl", lines(tmp_path / "notes.jsonl", *rows))

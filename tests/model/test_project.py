@@ -26,6 +26,7 @@ def repository(folder: Path, remotes: dict[str, str] | None = None) -> Path:
         ("https://github.com/ada/engine.git", "github.com/ada/engine"),
         ("https://ada:secret@GitHub.com:443/ada/engine/", "github.com/ada/engine"),
         ("git@github.com:ada/engine.git", "github.com/ada/engine"),
+        ("git@GitHub.com:ada/engine.git", "github.com/ada/engine"),
         ("ssh://git@example.org:2222/team/sub/engine", "example.org/team/sub/engine"),
         ("github.com:ada/engine", "github.com/ada/engine"),
         ("/srv/git/engine.git", None),
@@ -64,6 +65,13 @@ def test_the_only_remote_counts_whatever_its_name(tmp_path: Path) -> None:
     found = project_of(repository(tmp_path / "work", {"upstream": "https://example.org/ada/y"}))
     assert found is not None
     assert found.namespace == "example.org/ada/y"
+
+
+def test_of_several_remotes_none_counts_where_none_is_the_origin(tmp_path: Path) -> None:
+    remotes = {"ada": "https://example.org/ada/y", "eve": "https://example.org/eve/y"}
+    found = project_of(repository(tmp_path / "work", remotes))
+    assert found is not None
+    assert found.namespace.startswith("work-")
 
 
 def test_two_repositories_without_a_remote_have_two_namespaces_also_where_the_folders_have_one_name(

@@ -50,6 +50,13 @@ def test_changes_come_in_order_page_by_page_and_a_cursor_goes_on_where_it_ended(
     assert mem.changes(now.cursor)[0].namespace == "default"
 
 
+def test_the_changes_of_sensitive_memories_are_listed_like_others(mem: Semmem) -> None:
+    mem.remember("The door opens to 4711.", id="a", sensitive=True)
+    mem.update("a", title="Door")
+    mem.forget("a")
+    assert kinds(mem.changes()) == [("a", "written"), ("a", "updated"), ("a", "forgotten")]
+
+
 @pytest.mark.parametrize("cursor", ["", "x", "bm8", "eyJkZWZhdWx0Ijo3fQ", "é" * 9, "W10", "[" * 9_999])
 def test_what_is_no_cursor_is_refused_in_a_sentence(tmp_path: Path, cursor: str) -> None:
     with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="none") as mem:

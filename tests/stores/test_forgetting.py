@@ -15,7 +15,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.stores.postgres import forget
+from semmem.stores.postgres import forget, postings
 from tests.stores.audit import check, sql
 from tests.stores.filled import fill
 
@@ -37,6 +37,11 @@ def people(count: int, chance: random.Random, start: int = 0) -> list[dict[str, 
          "title": chance.choice([None, None, *NAMES]), "created_at": "2026-01-31"}
         for n in range(start, start + count)
     ]  # fmt: skip
+
+
+def power_cut(*_: object, **__: object) -> bool:
+    """End a drop at a step."""
+    raise KeyboardInterrupt
 
 
 def test_many_memories_are_forgotten_some_at_a_time_and_leave_no_trace(
@@ -133,9 +138,6 @@ def test_what_others_remember_while_a_namespace_is_forgotten_is_whole(mem: Semme
 def test_a_drop_that_was_interrupted_is_gone_on_with_by_maintain(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def power_cut(*_: object, **__: object) -> bool:
-        raise KeyboardInterrupt
-
     with semmem.connect(store_url, embedder="hashing") as mem:
         mem.remember_many([{"text": f"Ada Lovelace met owl {n}."} for n in range(90)], namespace="n")
         with monkeypatch.context() as patched:
@@ -155,9 +157,6 @@ def test_a_drop_that_was_interrupted_is_gone_on_with_by_maintain(
 def test_what_is_imported_again_after_a_drop_that_was_interrupted_stays(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def power_cut(*_: object, **__: object) -> bool:
-        raise KeyboardInterrupt
-
     items = [{"text": f"Ada Lovelace met owl {n}.", "id": str(n)} for n in range(30)]
     with semmem.connect(store_url, embedder="hashing") as mem:
         mem.remember_many(items, namespace="n")
@@ -171,11 +170,42 @@ def test_what_is_imported_again_after_a_drop_that_was_interrupted_stays(
         check(mem)
 
 
+def test_what_was_remembered_during_a_drop_keeps_its_entries_in_postings_that_it_shares(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for least in ("FLUSH_AT", "COMPACT_AT"):
+        monkeypatch.setattr(postings, least, 1)  # each write is in the postings at once
+    with semmem.connect(store_url, embedder="hashing", recipe="lexical") as mem:
+        mem.remember_many([{"text": f"Owl {n}."} for n in range(4)], namespace="n")
+        with monkeypatch.context() as patched:
+            patched.setattr(forget, "DROP_STEPS", (*forget.DROP_STEPS[:1], power_cut))
+            with pytest.raises(KeyboardInterrupt):
+                mem.store.forget_namespace("n", dry_run=False)
+        for id in "abc":
+            mem.remember(f"An owl called {id}.", id=id, namespace="n")
+        assert sql(mem, "SELECT count(*) > 0 FROM posting WHERE low <= 4 AND high > 4") == [(True,)]
+        mem.maintain()
+        assert {hit.id for hit in mem.recall("owl", namespace="n")} == {"a", "b", "c"}
+        check(mem)
+
+
+def test_a_drop_that_was_interrupted_is_not_ended_by_that_of_another_namespace(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with semmem.connect(store_url, embedder="none") as mem:
+        for namespace, count in (("n", 2), ("other", 5)):
+            mem.remember_many([{"text": f"Owl {n}."} for n in range(count)], namespace=namespace)
+        with monkeypatch.context() as patched:
+            patched.setattr(forget, "DROP_STEPS", (power_cut,))
+            with pytest.raises(KeyboardInterrupt):
+                mem.store.forget_namespace("n", dry_run=False)
+        mem.store.forget_namespace("other", dry_run=False)
+        mem.maintain()
+        assert mem.stats().memories == 0
+
+
 def test_a_drop_in_a_file_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from semmem.stores.sqlite import renaming
-
-    def power_cut(*_: object, **__: object) -> bool:
-        raise KeyboardInterrupt
 
     with semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="none") as mem:
         mem.remember_many([{"text": f"Owl {n}."} for n in range(10)], namespace="n")

@@ -262,6 +262,21 @@ def test_a_hard_forget_leaves_no_byte_in_a_file(tmp_path: Path, by: str) -> None
     assert standing(tmp_path, word) == {}
 
 
+def test_a_hard_forget_clears_what_another_program_deleted_from_the_file_and_left_in_it(tmp_path: Path) -> None:
+    word = {"text": needles(3)["text"]}
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="none") as mem:
+        mem.remember("A note about tea.", id="a")
+    with closing(sqlite3.connect(tmp_path / "notes.db", isolation_level=None)) as other:
+        other.execute("PRAGMA secure_delete = OFF")
+        other.execute("CREATE TABLE beside (note TEXT)")
+        other.execute("INSERT INTO beside VALUES (?)", (word["text"],))
+        other.execute("DROP TABLE beside")
+    assert set(standing(tmp_path, word)) == {"text"}
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="none") as mem:
+        assert mem.forget("a", hard=True) == 1
+        assert standing(tmp_path, word) == {}
+
+
 def test_the_search_finds_a_word_that_is_there(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"xx" + "ႠႡႢႣ".encode()[1:9] + b"yy")
     assert standing(tmp_path, {"one": "ႠႡႢႣ", "other": "ႤႥႦႧ"}) == {"one": {"a"}}

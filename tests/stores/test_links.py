@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import semmem
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.history import DEEPEST, MADE_BY, Link
+from semmem.model.store import Keep
 from semmem.model.types import LINK_TYPES
 from semmem.stores.link_rules import linking
 
@@ -347,3 +348,11 @@ def test_near_duplicates_wait_as_contradictions_do_and_links_that_people_made_ar
     assert mem.near_duplicates(namespace=space) == []
     with pytest.raises(InvalidInput, match="limit must be from 1 to 10000"):
         mem.near_duplicates(namespace=space, limit=10_001)
+
+
+def test_a_memory_that_takes_the_id_of_one_that_was_swept_has_none_of_its_links(mem: semmem.Semmem, space: str) -> None:
+    mem.link("m01", "see-also", "m00", namespace=space)
+    mem.forget("m00", namespace=space)
+    mem.store.maintain(Keep(forgotten_days=-1))
+    mem.remember("Another one.", id="m00", namespace=space)
+    assert mem.links("m00", namespace=space) == []

@@ -51,6 +51,14 @@ def test_between_the_end_of_a_version_and_the_begin_of_the_next_nothing_is_found
     ]  # fmt: skip
 
 
+def test_a_memory_is_found_until_its_end_and_takes_no_place_at_it(mem: Semmem) -> None:
+    mem.remember("Ana lives in Faro.", id="ana", created_at="2024-01-01", valid_to="2025-01-01")
+    mem.remember("Bo knows where Ana is.", id="bo", created_at="2024-01-01")
+    for at, first in (("2024-12-31", "ana"), ("2025-01-01", "bo")):
+        found = mem.recall("Ana lives in Faro", as_of=at, limit=1)
+        assert [hit.id for hit in found] == [first]
+
+
 def test_the_words_of_then_are_asked_and_no_others(mem: Semmem) -> None:
     fill(mem)
     lexical = {"recipe": "lexical"}

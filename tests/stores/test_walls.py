@@ -17,6 +17,14 @@ def test_a_forget_counts_and_takes_the_memories_of_one_namespace(mem: Semmem) ->
     assert left == {"one": ["b", "c"], "two": ["a", "x", "y"]}
 
 
+def test_a_memory_that_waits_for_its_postings_is_found_after_a_forget_in_another_namespace(mem: Semmem) -> None:
+    for namespace, id in (("one", "a"), ("two", "x")):  # of the same number, and neither is in a posting yet
+        mem.remember("The quokka sleeps.", id=id, namespace=namespace)
+    assert mem.forget("a", namespace="one", hard=True) == 1
+    mem.maintain()
+    assert [hit.id for hit in mem.recall("quokka", namespace="two", recipe="lexical")] == ["x"]
+
+
 def test_an_id_that_is_left_out_is_left_out_of_its_own_namespace(mem: Semmem) -> None:
     for namespace, ids in (("one", "abc"), ("two", "xya")):
         for id in ids:

@@ -16,6 +16,7 @@ from semmem.extractors import Rules
 from semmem.model.errors import Conflict, InvalidInput
 from semmem.stores.packed_postings import POSTING
 from semmem.stores.postgres import postings, upkeep
+from semmem.stores.postgres import store as postgres_store
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.postings import COMPACT_AT, FLUSH_AT
 from tests.stores.audit import check, contents, sql
@@ -102,6 +103,25 @@ def test_pending_memories_are_folded_by_the_writer_that_makes_them_enough(mem: S
     mem.remember_many(given[FLUSH_AT:])
     assert mem.stats().pending == 6
     check(mem)
+
+
+def test_pending_memories_are_counted_of_each_namespace(mem: Semmem) -> None:
+    mem.remember_many(items(3), namespace="three")
+    mem.remember_many(items(2), namespace="two")
+    assert [mem.stats(namespace=name).pending for name in ("three", "two", None)] == [3, 2, 5]
+
+
+def test_an_estimate_of_concepts_is_the_same_before_and_after_memories_are_folded(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("_COUNTED", 0), ("_FEWEST", 0), ("_SAMPLED", 10)):  # by half of the keys
+        monkeypatch.setattr(postgres_store, name, value)
+    mem.remember_many(items(30))
+    pending = mem.stats()
+    mem.maintain()
+    folded = mem.stats()
+    assert (pending.pending, folded.pending, pending.estimated) == (30, 0, ("concepts", "mentions"))
+    assert 0 < pending.concepts == folded.concepts
 
 
 def test_a_large_batch_goes_straight_into_the_postings(mem: Semmem) -> None:

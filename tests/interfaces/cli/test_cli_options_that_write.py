@@ -33,3 +33,35 @@ def test_a_file_is_stored_under_the_id_the_title_and_the_source_that_are_given(c
     memory = loaded(call("get", "mine", "--json"))
     assert (memory["title"], memory["source"]) == ("Tea", "shelf")
     assert list(stored(call)) == ["mine"]
+
+
+def test_a_store_that_is_named_after_the_command_is_written_to_and_none_before_it(call: Call, tmp_path: Path) -> None:
+    before, after = (f"sqlite://{tmp_path}/{name}.db" for name in ("before", "after"))
+    assert call("--url", before, "remember", "Tea at four.", "--id", "a", "--url", after)[0] == 0
+    assert loaded(call("get", "a", "--json", "--url", after))["text"] == "Tea at four."
+    assert not (tmp_path / "before.db").exists()
+
+
+def test_a_namespace_that_is_named_before_the_command_counts_as_given(call: Call) -> None:
+    assert call("remember", "Tea at four.", "--namespace", "work")[0] == 0
+    for given in (("--namespace", "work", "settings"), ("settings", "--namespace", "work")):
+        assert loaded(call(*given, "--json"))["namespace"] == "work"
+    assert "namespace" not in loaded(call("settings", "--json"))
+
+
+def test_no_file_is_written_in_the_place_of_a_link_that_leads_nowhere(call: Call, tmp_path: Path) -> None:
+    assert call("remember", "Tea at four.", "--id", "a")[0] == 0
+    link = tmp_path / "notes.jsonl"
+    link.symlink_to(tmp_path / "elsewhere.jsonl")
+    code, _, err = call("export", str(link))
+    assert (code, err) == (2, f"{link} already exists; --force overwrites it.\n")
+    assert not (tmp_path / "elsewhere.jsonl").exists()
+
+
+def test_a_zero_is_a_value_and_an_empty_choice_takes_the_old_one_away(call: Call) -> None:
+    given = ("--importance", "0", "--position", "0", "--source-type", "user")
+    assert call("remember", "Tea at four.", "--id", "a", *given)[0] == 0
+    memory = loaded(call("get", "a", "--json"))
+    assert (memory["importance"], memory["position"], memory["source_type"]) == (0.0, 0, "user")
+    assert call("update", "a", "--source-type", "")[0] == 0
+    assert loaded(call("get", "a", "--json"))["source_type"] is None

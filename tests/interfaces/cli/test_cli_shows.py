@@ -289,3 +289,15 @@ def test_the_title_is_not_said_again_in_the_text_of_a_hit(call: Callable[..., tu
 
 def test_progress_without_a_known_total_shows_the_count_alone() -> None:
     assert [progress._done(*of) for of in ((0, None), (1200, None), (5, 3000))] == ["0", "1,200", "5/3,000"]
+
+
+def test_a_command_that_is_shown_names_each_namespace_but_the_default_alone() -> None:
+    assert show.namespace_options(["default"]) == ""
+    assert show.namespace_options(["two words"]) == " --namespace 'two words'"
+    assert show.namespace_options(["default", "work"]) == " --namespace default --namespace work"
+
+
+def test_what_holds_until_a_time_to_come_shows_no_end(call: Callable[..., tuple[int, str, str]]) -> None:
+    assert call("remember", "The heron nests in the reeds.", "--id", "a", "--valid-to", "2126-01-31")[0] == 0
+    code, out, _ = call("recall", "Where does the heron nest?")
+    assert (code, "heron" in out, "held until" in out) == (0, True, False)

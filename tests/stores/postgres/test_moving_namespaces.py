@@ -395,3 +395,11 @@ def test_of_two_renames_to_one_name_one_is_done_and_the_other_is_a_conflict(mem:
     assert {one.name: one.memories for one in mem.namespaces()} == {"new": 50, other: 50}
     assert all(m.id.startswith(done) for m in mem.list(namespace="new"))
     check(mem)
+
+
+def test_the_changes_of_a_copy_name_a_memory_of_several_parts_once(mem: Semmem) -> None:
+    text = " ".join(f"Sentence number {n} is here." for n in range(100))
+    mem.remember(text, id="long", namespace="old")
+    assert mem.stats(namespace="old").parts > 1
+    assert moved(mem, stay=True) == 1
+    assert [one.id for one in mem.changes(namespace="new")] == ["long"]

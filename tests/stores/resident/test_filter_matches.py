@@ -118,8 +118,7 @@ def test_what_was_made_anew_is_read_again_though_others_came_since(
     check(trio, space)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("more", [0, 2, 3])
+@pytest.mark.parametrize("more", [pytest.param(0, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 3])
 def test_a_copy_that_is_set_back_is_read_again(store_url: str, other_url: str, tmp_path: Path, more: int) -> None:
     def remember(mem: semmem.Semmem, ids: str, tag: str) -> None:
         for id in ids:
@@ -228,35 +227,74 @@ def packed(mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch) -> list[int | No
     return sent
 
 
-@pytest.mark.slow
+def asked(trio: Trio, space: str, sent: list[int | None]) -> tuple[int, int | None]:
+    """Return how many memories the filter matches, and how many row ids the server sent for it."""
+    return trio.kept.store.scope((space,), FILTERS[0], ()).size, sent[-1]
+
+
+def remember(trio: Trio, space: str, *ids: str) -> None:
+    """Store, in one transaction, memories that the filter matches."""
+    notes = [{"id": id, "text": f"Note {id}.", "tags": ["half"]} for id in ids]
+    trio.writer.remember_many(notes, namespace=space)
+
+
 def test_what_came_since_is_added_and_all_is_read_again_after_any_other_change(
     trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent, half = packed(trio.kept, monkeypatch), FILTERS[0]
+    sent = packed(trio.kept, monkeypatch)
 
     def ask() -> tuple[int, int | None]:
-        return trio.kept.store.scope((space,), half, ()).size, sent[-1]
+        return asked(trio, space, sent)
 
-    def remember(*ids: str) -> None:
-        notes = [{"id": id, "text": f"Note {id}.", "tags": ["half"]} for id in ids]
-        trio.writer.remember_many(notes, namespace=space)
-
-    remember("a", "b", "c")
+    remember(trio, space, "a", "b", "c")
     assert [ask(), ask()] == [(3, 3), (3, None)]
-    remember("d", "e")
+    remember(trio, space, "d", "e")
     trio.writer.remember("Another thing.", namespace=space)
     assert [ask(), ask()] == [(5, 2), (5, None)]
     trio.writer.update("a", tags=["other"], namespace=space)
     assert [ask(), ask()] == [(4, 4), (4, None)]
     trio.writer.forget("b", namespace=space)
-    remember("f")
+    remember(trio, space, "f")
     assert ask() == (4, 4)
     trio.writer.restore_memory("b", namespace=space)
     assert ask() == (5, 5)
-    remember(*(f"g{n}" for n in range(1_001)))
-    assert ask() == (1_006, 1_006)  # so many are read faster in one piece
-    remember(*(f"h{n}" for n in range(999)))
-    assert ask() == (2_005, 999)
+
+
+@pytest.mark.slow
+def test_more_than_a_thousand_that_came_since_are_read_in_one_piece(
+    trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = packed(trio.kept, monkeypatch)
+    remember(trio, space, "a")
+    assert asked(trio, space, sent) == (1, 1)
+    remember(trio, space, *(f"g{n}" for n in range(1_001)))
+    assert asked(trio, space, sent) == (1_002, 1_002)
+    remember(trio, space, *(f"h{n}" for n in range(999)))
+    assert asked(trio, space, sent) == (2_001, 999)
+
+
+def test_all_is_read_again_after_a_change_that_is_listed_no_longer(
+    trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = packed(trio.kept, monkeypatch)
+    remember(trio, space, "a", "b")
+    assert asked(trio, space, sent) == (2, 2)
+    trio.writer.update("a", tags=["other"], namespace=space)
+    sql(trio.writer, "DELETE FROM change WHERE namespace = %s AND kind <> 'written'", space)  # as a sweep does
+    remember(trio, space, "c")
+    assert asked(trio, space, sent) == (2, 2)
+
+
+def test_a_namespace_that_was_dropped_and_filled_anew_is_read_again(
+    trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = packed(trio.kept, monkeypatch)
+    remember(trio, space, "a", "b", "c")
+    assert asked(trio, space, sent) == (3, 3)
+    trio.writer.forget(namespace=space, everything=True)
+    remember(trio, space, "x")
+    remember(trio, space, "y")
+    assert asked(trio, space, sent) == (2, 2)
 
 
 def test_row_ids_that_a_stream_reserved_before_others_came_are_not_missed(trio: Trio, space: str) -> None:

@@ -128,6 +128,27 @@ def test_an_answer_inside_a_transaction_that_is_undone_stays_in_no_memory(url: s
         assert set(dict(said(mem))) == {*dict(before), "washed"}
 
 
+def test_what_takes_the_number_of_a_change_that_was_undone_is_found_though_nobody_asked_between(url: str) -> None:
+    with semmem.connect(url, embedder="none") as mem:
+        mem.remember("The Crane Gate is old.", id="old")
+        burnt, washed = term_key("burnt"), term_key("wash")
+
+        def found() -> list[int]:
+            return [len(mem.store.postings(["default"], [key])["default"].keys) for key in (burnt, washed)]
+
+        assert found() == [0, 0]
+
+        def work() -> str:
+            mem.remember("The Crane Gate was burnt.", id="burnt")
+            assert found() == [1, 0]
+            raise ValueError
+
+        with pytest.raises(ValueError):
+            mem.store.serving.once(b"k", b"r", work, together=True, keep_days=1.0)
+        mem.remember("The Crane Gate was washed.", id="washed")  # as long, so that the states have equal numbers
+        assert found() == [0, 1]
+
+
 def test_a_copy_of_a_namespace_and_one_renamed_answer_as_it_did(url: str) -> None:
     with semmem.connect(url, embedder="hashing") as mem:
         fill(mem)
