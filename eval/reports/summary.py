@@ -82,9 +82,11 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
         )
     if kind == "not separated":
         low, high = bounds(paired)
+        about = " (approximate)" if paired["units"] < FEW else ""
         return (
-            f"{where}, {what} is not separated from no effect on {metric}: {paired['delta']:+.3f}{interval(paired)} "
-            f"over {paired['n']} questions; the true difference may lie between {low:+.3f} and {high:+.3f}."
+            f"{where}, {what} is not separated from no effect on {metric}: "
+            f"{paired['delta']:+.3f}{interval(paired)}{about} over {paired['n']} questions; "
+            f"the true difference may lie between {low:+.3f} and {high:+.3f}."
         )
     verb = "raises" if kind == "helps" else "lowers"
     about = "approximate " if paired["units"] < FEW else ""

@@ -45,6 +45,19 @@ def test_an_interval_of_nineteen_clusters_is_called_approximate_and_one_of_twent
         assert ("approximate 95 % interval" in headline(told)) == approximate
 
 
+def test_an_approximate_interval_that_separates_nothing_is_called_so_too() -> None:
+    told = result("harbour-legs")
+    told["comparisons"] = [c for c in told["comparisons"] if (c["name"], c["metric"]) == ("dense in default", "R@10")]
+    first = next(c for c in told["comparisons"] if c["group"] == "headline")
+    for units, words in (
+        (19, "+0.150 [+0.045, +0.278] (approximate) over 40"),
+        (20, "+0.150 [+0.045, +0.278] over 40"),
+    ):
+        first["paired"]["units"] = units
+        assert words in headline(told)
+        assert "the true difference may lie between -0.278 and +0.278" in headline(told)
+
+
 def test_a_result_with_vectors_that_know_no_meaning_says_so_in_the_headline() -> None:
     told = result("harbour-controls")
     assert "meaning" not in headline(told)

@@ -302,7 +302,7 @@ def test_a_model_of_ones_own_is_read_by_its_path(tmp_path: Path) -> None:
         (
             "constant = 60",
             "constant = 60\ndepth = { per_k = -1, least = 0 }",
-            "line 10, fusion 'both', has a depth of no document; per_k and least are 0 or more, and one of them is more.",
+            "line 10, fusion 'both', has a depth of no document; per_k and least are 0 or more, and one of them is",
         ),
         ("constant = 60", "constant = 60\ndepth = { per_k = 1, least = -1 }", "has a depth of no document"),
         (
