@@ -61,11 +61,11 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
         where += f" ({comparison['group']})"
     kind, metric = kind_of(comparison), in_words(comparison["metric"])
     if kind == "ruled out":
-        by = "votes and seeds" if (comparison.get("finds") or {}).get("seeds") else "votes"
-        sentence = (
-            f"{where}, arithmetic keeps what {what} finds out of the first {comparison['metric'].partition('@')[2]}, "
-            "so whether it finds anything cannot be judged."
-        )
+        finds, k = comparison.get("finds") or {}, comparison["metric"].partition("@")[2]
+        by = "votes and seeds" if finds.get("seeds") else "votes"
+        sentence = f"{where}, arithmetic keeps all finds of {what} out of the first {k}, so they cannot be judged."
+        if finds and not finds["parts"]:
+            sentence = f"{where}, {what} found nothing that is not in a list without it, so no find can be judged."
         if (paired := comparison.get("reranking")) is None:
             return sentence
         return f"{sentence} By its {by} it changes {metric} by {paired['delta']:+.3f}{interval(paired)}."
