@@ -47,7 +47,8 @@ _HOW = (
         "A difference and its interval",
         "The mean over the same questions, asked twice. The interval holds the true difference 95 times in 100, for "
         "questions like these. Where it has 0 in it, chance alone would do. Questions about one conversation are drawn "
-        "together; below six conversations there is no interval, and where no question differs there is none either.",
+        "together; below eight conversations there is no interval, below "
+        "twenty a ~ says that it is approximate, and where no question differs there is none.",
     ),
     (
         "Over no edges, seeds only, convex, a random graph",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import false_discovery_control
 
-from eval.statistics.significance import ALPHA, holm
+from eval.statistics.significance import ALPHA, SAMPLES, holm
 
 __all__ = ["Asked", "Register", "register"]
 
@@ -61,11 +61,12 @@ class Register:
     def sentence(self) -> str:
         """Return what the register says."""
         by_chance = ALPHA * len(self.asked)
+        cannot = f", less than {SAMPLES:,} draws can show" if self.least * SAMPLES < 1 else ""
         return (
             f"{len(self.asked):,} tests in {self.results} committed results, and {self.without:,} comparisons without "
             f"one: {self.alone:,} have p below .05 by themselves, where chance alone would give {by_chance:,.0f}; "
             f"{len(self.discoveries):,} remain at a false discovery rate of .05 over all of them, "
-            f"{len(self.holm):,} by Holm's correction, which asks the first for p below {self.least:.1e}."
+            f"{len(self.holm):,} by Holm's correction, which asks the first for p below {self.least:.1e}{cannot}."
         )
 
 

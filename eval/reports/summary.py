@@ -61,11 +61,11 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
         where += f" ({comparison['group']})"
     kind, metric = kind_of(comparison), in_words(comparison["metric"])
     if kind == "ruled out":
-        by = "votes and seeds" if (comparison.get("finds") or {}).get("seeds") else "votes"
-        sentence = (
-            f"{where}, arithmetic keeps what {what} finds out of the first {comparison['metric'].partition('@')[2]}, "
-            "so whether it finds anything cannot be judged."
-        )
+        finds, k = comparison.get("finds") or {}, comparison["metric"].partition("@")[2]
+        by = "votes and seeds" if finds.get("seeds") else "votes"
+        sentence = f"{where}, arithmetic keeps all finds of {what} out of the first {k}, so they cannot be judged."
+        if finds and not finds["parts"]:
+            sentence = f"{where}, {what} found nothing that is not in a list without it, so no find can be judged."
         if (paired := comparison.get("reranking")) is None:
             return sentence
         return f"{sentence} By its {by} it changes {metric} by {paired['delta']:+.3f}{interval(paired)}."
@@ -82,9 +82,11 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
         )
     if kind == "not separated":
         low, high = bounds(paired)
+        about = " (approximate)" if paired["units"] < FEW else ""
         return (
-            f"{where}, {what} is not separated from no effect on {metric}: {paired['delta']:+.3f}{interval(paired)} "
-            f"over {paired['n']} questions; the true difference may lie between {low:+.3f} and {high:+.3f}."
+            f"{where}, {what} is not separated from no effect on {metric}: "
+            f"{paired['delta']:+.3f}{interval(paired)}{about} over {paired['n']} questions; "
+            f"the true difference may lie between {low:+.3f} and {high:+.3f}."
         )
     verb = "raises" if kind == "helps" else "lowers"
     about = "approximate " if paired["units"] < FEW else ""

@@ -131,11 +131,13 @@ def questions_to_show(paired: Paired, effect: float = EFFECT) -> int:
 def bounds(paired: Mapping[str, Any]) -> tuple[float, float]:
     """Return between which differences the true one may lie, of a kept comparison that is not separated.
 
-    Neither an effect inside the interval nor one that the questions could not have shown may be denied; but a mean of
-    shares stays between 0 and 1, so none is further away than those.
+    Neither an effect inside the interval nor one that the questions could not have shown may be denied. A mean of
+    shares stays between 0 and 1, so what lies beyond these from the measured base is left out, but for the interval:
+    its ends allow for another base than the measured one.
     """
-    far = max(paired["mde"], abs(paired["low"] or 0.0), abs(paired["high"] or 0.0))
-    return max(-far, -paired["base"]), min(far, 1.0 - paired["base"])
+    low, high = paired["low"] or 0.0, paired["high"] or 0.0
+    far = max(paired["mde"], abs(low), abs(high))
+    return min(low, max(-far, -paired["base"])), max(high, min(far, 1.0 - paired["base"]))
 
 
 def kind_of(comparison: Mapping[str, Any]) -> Kind:
@@ -206,7 +208,10 @@ def _notes(standing: Standing) -> list[str]:
 
 
 def numbers(paired: Paired) -> str:
-    """Return a difference with its interval, p value and counts; without an interval, why there is none."""
+    """Return a difference with its interval, p value and counts; without an interval, why there is none.
+
+    A ``~`` stands before an approximate interval.
+    """
     counts = f"won {paired.won}, lost {paired.lost}"
     delta = _short(paired.delta)
     if paired.p_holm is None:
@@ -215,8 +220,8 @@ def numbers(paired: Paired) -> str:
         return f"{delta}, no interval: {'no question differs' if not paired.delta else 'all differ alike'}"
     least = "<.001" if paired.p_holm < 0.0005 else _short(paired.p_holm)[1:]
     p = f"p {least}, " if paired.p_holm < ALPHA else ""
-    about = " approximate" if paired.approximate else ""
-    return f"{delta} [{_short(paired.low)}, {_short(paired.high)}]{about}, {p}{counts}"
+    about = "~" if paired.approximate else ""  # the word would make a line of more than 100 columns
+    return f"{delta} {about}[{_short(paired.low)}, {_short(paired.high)}], {p}{counts}"
 
 
 def numbers_of(kept: Mapping[str, Any]) -> str:

@@ -237,6 +237,14 @@ def _fusion(place: _Place, raw: Mapping[str, Any]) -> Fusion:
         ("pool", "a pool without a reranker, or a reranker without a pool"): (
             (fusion.pool is None) != (not fusion.reranker)
         ),
+        ("depth", "a depth of no document; per_k and least are 0 or more, and one of them is more"): (
+            _asks_for_nothing(fusion.depth)
+        ),
+        ("pool", "a pool of no document; per_k and least are 0 or more, and one of them is more"): (
+            _asks_for_nothing(fusion.pool)
+        ),
+        ("legs", "a most below 0, or one that is not finite"): not all(0 <= leg.most < math.inf for leg in fusion.legs),
+        ("legs", "an alone that is neither 0 nor 1"): not all(leg.alone in (0, 1) for leg in fusion.legs),
         ("legs", "fewer than two legs"): len(fusion.legs) < 2,
         ("legs", "two legs of one name"): len({leg.name for leg in fusion.legs}) < len(fusion.legs),
     }
@@ -244,6 +252,11 @@ def _fusion(place: _Place, raw: Mapping[str, Any]) -> Fusion:
         if is_so:
             raise place.wrong(f"has {what}.", key)
     return fusion
+
+
+def _asks_for_nothing(depth: Depth | None) -> bool:
+    """Tell whether a depth is that of no list: below 0, or 0 at every cut-off."""
+    return depth is not None and (min(depth.per_k, depth.least) < 0 or depth.per_k == depth.least == 0)
 
 
 def _tables(place: _Place, value: Any, what: str, key: str = "") -> list[tuple[_Place, Mapping[str, Any]]]:

@@ -37,12 +37,40 @@ def test_a_comparison_with_a_formula_that_nobody_tuned_says_so_in_the_headline()
     assert "Not tuned" not in headline(result("agentnotes_a-graph"))
 
 
+def test_a_leg_that_found_nothing_is_not_told_as_one_whose_finds_are_kept_out() -> None:
+    told = result("hotpotqa100-legs")
+    told["comparisons"] = [c for c in told["comparisons"] if (c["leg"], c["metric"]) == ("lexical", "R@10")]
+    assert headline(told).startswith(
+        "On hotpotqa100, arithmetic keeps all finds of the lexical leg in default out of the first 10, so they cannot "
+        "be judged. By its votes and seeds it changes the share"
+    )
+    for comparison in told["comparisons"]:
+        comparison["finds"] = {"k": 10, "seeds": False, "parts": []}
+    assert headline(told).startswith(
+        "On hotpotqa100, the lexical leg in default found nothing that is not in a list without it, so no find can be "
+        "judged. By its votes it changes the share"
+    )
+
+
 def test_an_interval_of_nineteen_clusters_is_called_approximate_and_one_of_twenty_is_not() -> None:
     told = result("harbour-controls")
     first = next(c for c in told["comparisons"] if (c["group"], c["metric"]) == ("headline", told["metrics"][0]))
     for units, approximate in ((19, True), (20, False)):
         first["paired"]["units"] = units
         assert ("approximate 95 % interval" in headline(told)) == approximate
+
+
+def test_an_approximate_interval_that_separates_nothing_is_called_so_too() -> None:
+    told = result("harbour-legs")
+    told["comparisons"] = [c for c in told["comparisons"] if (c["name"], c["metric"]) == ("dense in default", "R@10")]
+    first = next(c for c in told["comparisons"] if c["group"] == "headline")
+    for units, words in (
+        (19, "+0.150 [+0.045, +0.278] (approximate) over 40"),
+        (20, "+0.150 [+0.045, +0.278] over 40"),
+    ):
+        first["paired"]["units"] = units
+        assert words in headline(told)
+        assert "the true difference may lie between -0.278 and +0.278" in headline(told)
 
 
 def test_a_result_with_vectors_that_know_no_meaning_says_so_in_the_headline() -> None:

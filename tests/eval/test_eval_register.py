@@ -32,6 +32,7 @@ def test_the_tests_of_all_results_are_one_family(tmp_path: Path) -> None:
     assert [whole.asked[i].p for i in sorted(whole.holm)] == [0.001]
     assert {whole.asked[i].p for i in whole.discoveries} == {0.001}
     assert whole.rows() == [["a", "2", "2", "1", "1"], ["b", "3", "1", "0", "0"]]
+    assert whole.sentence().endswith("1 by Holm's correction, which asks the first for p below 1.0e-02.")
     result(tmp_path / "b.json", 0.0199, 0.5, 0.9)
     assert {register(tmp_path).asked[i].p for i in register(tmp_path).discoveries} == {0.001, 0.0199}
 
@@ -51,6 +52,11 @@ def test_the_tests_of_disturbed_sets_are_of_the_family_too(tmp_path: Path) -> No
         ("a", "c0", "R@10", 0.01),
         ("robustness", "in lower case", "R@5", 0.04),
     ]
+
+
+def test_a_family_in_which_no_draws_could_leave_anything_says_so(tmp_path: Path) -> None:
+    result(tmp_path / "a.json", *[0.0001] * 501)  # .05 / 501 is below 1 / 10,000
+    assert register(tmp_path).sentence().endswith("for p below 1.0e-04, less than 10,000 draws can show.")
 
 
 def test_a_folder_without_results_asked_nothing(tmp_path: Path) -> None:

@@ -41,8 +41,16 @@ def test_what_is_not_separated_says_how_many_questions_would_show_five_hundredth
 
 def test_a_difference_that_may_be_there_stays_within_the_measure() -> None:
     at = {"mde": 1.132, "low": -0.1, "high": 0.3, "base": 0.9}
-    assert bounds(at) == pytest.approx((-0.9, 0.1))
+    assert bounds({**at, "high": 0.08}) == pytest.approx((-0.9, 0.1))
     assert bounds({**at, "mde": 0.05, "base": 0.5}) == pytest.approx((-0.3, 0.3))
+
+
+def test_a_difference_that_may_be_there_is_never_narrower_than_the_interval_beside_it() -> None:
+    # 1 less the base is .254, and the interval ends at .278: another sample of questions has another base
+    at = {"mde": 0.225, "low": 0.045, "high": 0.278, "base": 0.746}
+    assert bounds(at) == pytest.approx((-0.278, 0.278))
+    # in the other direction: the interval begins .215 below a base of .174
+    assert bounds({"mde": 0.1, "low": -0.215, "high": -0.014, "base": 0.174}) == pytest.approx((-0.215, 0.215))
 
 
 def test_six_won_and_none_lost_is_not_called_no_difference() -> None:
@@ -54,7 +62,8 @@ def test_six_won_and_none_lost_is_not_called_no_difference() -> None:
 
 def test_no_verdict_takes_more_than_a_hundred_columns() -> None:
     wide = dataclasses.replace(NONE, n=9_999, mde=0.056, delta=-0.123, low=-0.123, high=0.123, won=999, lost=999)
-    for at in (wide, dataclasses.replace(wide, p_holm=0.0123), dataclasses.replace(wide, p_holm=None, units=3)):
+    few = dataclasses.replace(wide, units=19, n=999, mde=0.15, won=499, lost=500)  # its interval is approximate
+    for at in (wide, few, dataclasses.replace(wide, p_holm=0.0123), dataclasses.replace(wide, p_holm=None, units=3)):
         sentence = judge(OPEN, at, metric="AllGold@10").sentence
         assert len(f"  {sentence}") <= WIDTH, sentence
 
@@ -151,7 +160,7 @@ def test_eight_clusters_are_described_where_no_effect_of_theirs_could_pass_the_c
     at = paired(np.zeros(8), np.array([1, 1, 1, 1, 1, 1, 1, 0.5]), alpha=0.05 / 7)
     verdict = judge(OPEN, dataclasses.replace(at, p_holm=0.0547), metric="R@10")
     assert verdict.kind == "described only"
-    assert verdict.sentence == "described only: R@10 +.938 [+.750, +1.000] approximate, won 8, lost 0"
+    assert verdict.sentence == "described only: R@10 +.938 ~[+.750, +1.000], won 8, lost 0"
 
 
 def test_a_leg_that_may_enter_and_did_not_is_judged_and_the_reader_is_told() -> None:
