@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.datasets import Corpus, DatasetError
+from semmem.model.reports import counted
 from semmem.read.candidates import CURVES, curve, embedder_of, matches
 
 __all__ = ["CANNOT_TELL", "KINDS", "THRESHOLDS", "Row", "ask", "auc", "fit", "markdown", "report"]
@@ -57,7 +58,7 @@ def ask(mem: Any, corpus: Corpus, others: Mapping[str, Sequence[str]], say: Call
         if set(recall.degraded) & {"lexical", "dense"}:
             raise DatasetError(f"A leg could not answer: {dict(recall.degraded)}; nothing was measured.")
         rows.append(Row(kind, matches(recall.candidates), embedder_of(recall.candidates)))
-    say(f"{corpus.name}: {len(rows)} questions asked")
+    say(f"{corpus.name}: {counted(len(rows), 'question')} asked")
     return rows
 
 
