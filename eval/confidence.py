@@ -11,16 +11,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eval.datasets import Corpus, DatasetError
+from semmem.embedders.fitted import Curve, FittedCurve
 from semmem.model.reports import counted
 from semmem.read.candidates import CURVES, curve, embedder_of, matches
 
-__all__ = ["CANNOT_TELL", "KINDS", "THRESHOLDS", "Row", "ask", "auc", "fit", "markdown", "report"]
+__all__ = [
+    "CANNOT_TELL", "KINDS", "THRESHOLDS", "Row", "ask", "auc", "fit", "fitted_curve", "kept_by_floor", "markdown",
+    "report",
+]  # fmt: skip
 
 KINDS = ("its own", "taken out", "of another set")
 """Unanswerable questions: those of the set itself, answered ones whose answers are left out, and those of others."""
@@ -33,8 +37,6 @@ ANSWERED = "answered"
 FOREIGN = 20
 """Questions taken of each other set."""
 _HOLD, _STEP, _STEPS = 1e-3, 2.0, 20_000
-
-Curve: TypeAlias = tuple[tuple[float, ...], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,28 @@ def fit(sets: Mapping[str, Sequence[Row]], legs: tuple[str, ...]) -> Curve:
         slope = np.maximum(0.0, slope - _STEP * (x.T @ off + _HOLD * slope))
         constant -= _STEP * float(off.sum())
     return tuple(slope.tolist()), constant
+
+
+def fitted_curve(result: Mapping[str, Any], floor: float) -> FittedCurve:
+    """Return the curves of a report, as the recalls of an embedder use them, with a floor."""
+    return FittedCurve({legs: _curve_of(result, legs) for legs in CURVES}, floor)
+
+
+def kept_by_floor(
+    sets: Mapping[str, Sequence[Row]], result: Mapping[str, Any], floors: Sequence[float]
+) -> dict[str, dict[str, list[float]]]:
+    """Return the share of each set's answered questions that each floor keeps, by the curve of all legs of a report."""
+    legs = max(CURVES, key=len)
+    out = {}
+    for name, rows in sets.items():
+        values = at(_curve_of(result, legs), legs, [row for row in rows if row.kind == ANSWERED])
+        out[name] = {ANSWERED: [float((values >= floor).mean()) for floor in floors]}
+    return out
+
+
+def _curve_of(result: Mapping[str, Any], legs: tuple[str, ...]) -> Curve:
+    fitted = result["fitted"][" + ".join(legs)]
+    return tuple(fitted[leg] for leg in legs), fitted["constant"]
 
 
 def at(curve_: Curve, legs: tuple[str, ...], rows: Sequence[Row]) -> NDArray[np.float64]:
