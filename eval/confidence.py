@@ -36,7 +36,7 @@ THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
 ANSWERED = "answered"
 FOREIGN = 20
 """Questions taken of each other set."""
-_HOLD, _STEP, _STEPS = 1e-3, 2.0, 20_000
+_HOLD, _STEP, _STEPS = 0.025, 2.0, 3_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ def fit(sets: Mapping[str, Sequence[Row]], legs: tuple[str, ...]) -> Curve:
     """Return the weights of ``legs`` and the constant that fit the rows of all sets, by gradient descent.
 
     Half of the weight is on answered questions, and each set and each kind in it has the same. A penalty of
-    ``_HOLD`` times the squared weights keeps them finite.
+    ``_HOLD`` times the squared weights keeps them finite. It counts a weight in units of the spread of its leg's
+    matches, because the cosines of some embedders all lie within a tenth: adr/0106.
     """
     features: list[list[float]] = []
     labels: list[bool] = []
@@ -99,12 +100,17 @@ def fit(sets: Mapping[str, Sequence[Row]], legs: tuple[str, ...]) -> Curve:
             weights += [share / len(group)] * len(group)
     x, y, w = np.array(features), np.array(labels, dtype=float), np.array(weights)
     w /= w.sum()
+    mean = w @ x
+    spread = np.sqrt(w @ (x - mean) ** 2)
+    spread[spread == 0] = 1.0
+    x = (x - mean) / spread
     slope, constant = np.zeros(len(legs)), 0.0
     for _ in range(_STEPS):
         off = w * (1 / (1 + np.exp(-(x @ slope + constant))) - y)
         slope = np.maximum(0.0, slope - _STEP * (x.T @ off + _HOLD * slope))
         constant -= _STEP * float(off.sum())
-    return tuple(slope.tolist()), constant
+    slope /= spread
+    return tuple(slope.tolist()), constant - float(slope @ mean)
 
 
 def fitted_curve(result: Mapping[str, Any], floor: float) -> FittedCurve:

@@ -579,9 +579,9 @@ def test_a_refusal_does_not_wait_for_a_store_that_is_slow_to_answer(monkeypatch:
             assert await asyncio.to_thread(written.wait, 60)
 
         asyncio.run(twice())
-        assert [(e.outcome, e.count) for e in mem.audit()] == [("KeyRequired", 1)]
+        assert [e.count for e in mem.audit() if e.verb == "request"] == [1]
         refusals.write()
-        assert [(e.outcome, e.count) for e in mem.audit()][::-1] == [("KeyRequired", 1), ("KeyRequired", 1)]
+        assert [e.count for e in mem.audit() if e.verb == "request"] == [1, 1]
 
 
 def test_work_on_keys_is_noted(
