@@ -11,15 +11,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eval.datasets import Corpus, DatasetError
+from semmem.embedders.fitted import Curve, FittedCurve
+from semmem.model.reports import counted
 from semmem.read.candidates import CURVES, curve, embedder_of, matches
 
-__all__ = ["CANNOT_TELL", "KINDS", "THRESHOLDS", "Row", "ask", "auc", "fit", "markdown", "report"]
+__all__ = [
+    "CANNOT_TELL", "KINDS", "THRESHOLDS", "Row", "ask", "auc", "fit", "fitted_curve", "kept_by_floor", "markdown",
+    "report",
+]  # fmt: skip
 
 KINDS = ("its own", "taken out", "of another set")
 """Unanswerable questions: those of the set itself, answered ones whose answers are left out, and those of others."""
@@ -31,9 +36,7 @@ THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
 ANSWERED = "answered"
 FOREIGN = 20
 """Questions taken of each other set."""
-_HOLD, _STEP, _STEPS = 1e-3, 2.0, 20_000
-
-Curve: TypeAlias = tuple[tuple[float, ...], float]
+_HOLD, _STEP, _STEPS = 0.025, 2.0, 3_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def ask(mem: Any, corpus: Corpus, others: Mapping[str, Sequence[str]], say: Call
         if set(recall.degraded) & {"lexical", "dense"}:
             raise DatasetError(f"A leg could not answer: {dict(recall.degraded)}; nothing was measured.")
         rows.append(Row(kind, matches(recall.candidates), embedder_of(recall.candidates)))
-    say(f"{corpus.name}: {len(rows)} questions asked")
+    say(f"{corpus.name}: {counted(len(rows), 'question')} asked")
     return rows
 
 
@@ -79,7 +82,8 @@ def fit(sets: Mapping[str, Sequence[Row]], legs: tuple[str, ...]) -> Curve:
     """Return the weights of ``legs`` and the constant that fit the rows of all sets, by gradient descent.
 
     Half of the weight is on answered questions, and each set and each kind in it has the same. A penalty of
-    ``_HOLD`` times the squared weights keeps them finite.
+    ``_HOLD`` times the squared weights keeps them finite. It counts a weight in units of the spread of its leg's
+    matches, because the cosines of some embedders all lie within a tenth: adr/0106.
     """
     features: list[list[float]] = []
     labels: list[bool] = []
@@ -96,12 +100,39 @@ def fit(sets: Mapping[str, Sequence[Row]], legs: tuple[str, ...]) -> Curve:
             weights += [share / len(group)] * len(group)
     x, y, w = np.array(features), np.array(labels, dtype=float), np.array(weights)
     w /= w.sum()
+    mean = w @ x
+    spread = np.sqrt(w @ (x - mean) ** 2)
+    spread[spread == 0] = 1.0
+    x = (x - mean) / spread
     slope, constant = np.zeros(len(legs)), 0.0
     for _ in range(_STEPS):
         off = w * (1 / (1 + np.exp(-(x @ slope + constant))) - y)
         slope = np.maximum(0.0, slope - _STEP * (x.T @ off + _HOLD * slope))
         constant -= _STEP * float(off.sum())
-    return tuple(slope.tolist()), constant
+    slope /= spread
+    return tuple(slope.tolist()), constant - float(slope @ mean)
+
+
+def fitted_curve(result: Mapping[str, Any], floor: float) -> FittedCurve:
+    """Return the curves of a report, as the recalls of an embedder use them, with a floor."""
+    return FittedCurve({legs: _curve_of(result, legs) for legs in CURVES}, floor)
+
+
+def kept_by_floor(
+    sets: Mapping[str, Sequence[Row]], result: Mapping[str, Any], floors: Sequence[float]
+) -> dict[str, dict[str, list[float]]]:
+    """Return the share of each set's answered questions that each floor keeps, by the curve of all legs of a report."""
+    legs = max(CURVES, key=len)
+    out = {}
+    for name, rows in sets.items():
+        values = at(_curve_of(result, legs), legs, [row for row in rows if row.kind == ANSWERED])
+        out[name] = {ANSWERED: [float((values >= floor).mean()) for floor in floors]}
+    return out
+
+
+def _curve_of(result: Mapping[str, Any], legs: tuple[str, ...]) -> Curve:
+    fitted = result["fitted"][" + ".join(legs)]
+    return tuple(fitted[leg] for leg in legs), fitted["constant"]
 
 
 def at(curve_: Curve, legs: tuple[str, ...], rows: Sequence[Row]) -> NDArray[np.float64]:

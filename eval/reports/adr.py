@@ -24,6 +24,7 @@ from eval.datasets import DatasetError
 from eval.experiments.evidence.provenance import clean
 from eval.reports import tables
 from eval.statistics.verdict import REFUSED, interval, kind_of
+from semmem.model.reports import counted
 
 __all__ = ["INDEX", "draft", "front_matter", "index", "keep", "problems", "rounded", "shows"]
 
@@ -94,7 +95,7 @@ def draft(folder: Path, slug: str, result_path: str, root: Path, *, comparison: 
         raise DatasetError(f"{result_path} has no comparison {comparison!r}; it has {', '.join(dict.fromkeys(names))}.")
     numbers = [int(p.name[:4]) for p in folder.glob("[0-9][0-9][0-9][0-9]-*.md")]
     path = folder / f"{max(numbers, default=0) + 1:04d}-{slug}.md"
-    where = f"On {result['corpus']['name']} ({result['corpus']['headline']} questions)"
+    where = f"On {result['corpus']['name']} ({counted(result['corpus']['headline'], 'question')})"
     lines = [
         "---",
         "status: proposed",

@@ -10,6 +10,7 @@ from eval.experiments.ingredients import is_of_ingredients, worth
 from eval.reports.verdicts import FOUND, found_rows
 from eval.statistics.significance import FEW
 from eval.statistics.verdict import bounds, interval, kind_of
+from semmem.model.reports import counted
 
 __all__ = ["formulas", "headline", "leg_only", "markdown", "plain_sentence"]
 
@@ -85,7 +86,7 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
         about = " (approximate)" if paired["units"] < FEW else ""
         return (
             f"{where}, {what} is not separated from no effect on {metric}: "
-            f"{paired['delta']:+.3f}{interval(paired)}{about} over {paired['n']} questions; "
+            f"{paired['delta']:+.3f}{interval(paired)}{about} over {counted(paired['n'], 'question')}; "
             f"the true difference may lie between {low:+.3f} and {high:+.3f}."
         )
     verb = "raises" if kind == "helps" else "lowers"
@@ -93,7 +94,7 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
     spread = "" if paired["low"] is None else f", {about}95 % interval {paired['low']:+.3f} to {paired['high']:+.3f}"
     return (
         f"{where}, {what} {verb} {metric} from {paired['base']:.3f} to {paired['mean']:.3f} "
-        f"({paired['delta']:+.3f}{spread}, {paired['n']} questions)."
+        f"({paired['delta']:+.3f}{spread}, {counted(paired['n'], 'question')})."
     )
 
 
@@ -159,7 +160,8 @@ def markdown(result: Mapping[str, Any]) -> str:
     parts += [
         "## What was run",
         "",
-        f"{corpus['memories']} memories in {corpus['namespaces']} namespaces, {corpus['queries']} questions, "
+        f"{counted(corpus['memories'], 'memory')} in {counted(corpus['namespaces'], 'namespace')}, "
+        f"{counted(corpus['queries'], 'question')}, "
         f"{corpus['headline']} in the headline{'; ' + notes if notes else ''}. sha256 `{corpus['sha256']}`. "
         f"{_standing(result)}",
         "",

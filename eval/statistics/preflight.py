@@ -21,6 +21,7 @@ from eval.statistics.verdict import Standing
 from semmem.fusion import rank_as
 from semmem.model.leg_scores import ENDLESS
 from semmem.model.recipe import Recipe
+from semmem.model.reports import counted
 from semmem.rank_cap import reach
 from semmem.rank_cap.report import CLASSES, Reach, ReachClass
 
@@ -105,7 +106,8 @@ def _failure(queries: Sequence[Query], asked: Mapping[str, Asked], legs: Collect
         reasons = Counter(asked[q.id].degraded[leg] for q in queries if leg in asked[q.id].degraded)
         if reasons:
             reason, _ = reasons.most_common(1)[0]
-            return f"{leg} could not answer {sum(reasons.values())} of {len(queries)} questions ({reason.rstrip('.')})"
+            asked_of = f"{sum(reasons.values())} of {counted(len(queries), 'question')}"
+            return f"{leg} could not answer {asked_of} ({reason.rstrip('.')})"
     return None
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from eval.statistics.finds import Finds
 from eval.statistics.significance import ALPHA, Paired
+from semmem.model.reports import counted
 
 __all__ = [
     "REFUSED",
@@ -241,6 +242,5 @@ def interval(paired: Mapping[str, Any]) -> str:
 
 
 def _many(paired: Paired) -> str:
-    if paired.units == paired.n:
-        return f"{paired.n} questions"
-    return f"{paired.n} questions in {paired.units} clusters"
+    questions = counted(paired.n, "question")
+    return questions if paired.units == paired.n else f"{questions} in {counted(paired.units, 'cluster')}"

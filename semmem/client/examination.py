@@ -139,7 +139,9 @@ def _model_in_use(mem: Semmem) -> Finding:
         mend = _MINILM if isinstance(error, MissingExtra) else "semmem settings"
         return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", mend)
     if isinstance(found, Hashing):
-        return _no_model("hashing")
+        if recorded != "hashing":
+            return _no_model("hashing")
+        return Finding("embedding model", "good", "none is needed: hashing made the vectors of this store")
     if not isinstance(found, str):
         return _model_found(found)
     if mem._here.embedder_binding.is_off:

@@ -19,12 +19,12 @@ from typing import Any
 from semmem.embedders.drawing import Weights, graph_of
 from semmem.embedders.weights import NAME, WEIGHTS_SHA256, check, package
 from semmem.files import data_folder, private_folder
-from semmem.model.errors import EmbedderUnavailable, MissingExtra
+from semmem.model.errors import EmbedderUnavailable, InvalidInput, MissingExtra
 from semmem.model.failure import reason
 
 __all__ = [
     "FILES", "GRAPH", "ORIGIN", "TOKENIZER", "installed_folder", "installed_names", "is_whole", "lacking",
-    "read_weights", "require_packages", "write", "write_folder",
+    "read_weights", "remove", "require_packages", "write", "write_folder",
 ]  # fmt: skip
 
 GRAPH, _WEIGHTS, TOKENIZER, ORIGIN = "model.onnx", "weights.bin", "tokenizer.json", "origin.json"
@@ -113,6 +113,25 @@ def _rename(part: Path, target: Path) -> None:
     except OSError:
         if not is_whole(target):  # not the work of another process that was faster
             raise
+
+
+def remove(name: str) -> Path:
+    """Remove the graph of the model ``name`` of this user; return the folder in which it lay.
+
+    It loses its name first, so no process finds a part of it. Raises InvalidInput where there is no such model, and
+    where its folder is a link or holds other files than semmem's.
+    """
+    if name not in (known := installed_names()):
+        has = f"there are {', '.join(known)}" if known else "there is none"
+        raise InvalidInput(f"There is no model {name!r} on this machine to remove; {has}.")
+    folder = installed_folder(name)
+    if folder.is_symlink() or (strange := sorted({file.name for file in folder.iterdir()} - set(FILES))):
+        why = "is a link" if folder.is_symlink() else f"holds {strange[0]}, which is not semmem's"
+        raise InvalidInput(f"{folder} {why}, so nothing was removed; remove it by hand.")
+    gone = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
+    folder.rename(gone)  # an empty folder is replaced
+    shutil.rmtree(gone)
+    return folder
 
 
 def read_weights(file: Path) -> Weights:

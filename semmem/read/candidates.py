@@ -6,8 +6,8 @@ The confidence of a recall says how well the best memories match the question. I
 that every recall has: the BM25 score of the lexical leg's first memory as a share of the best score possible,
 and the cosine of the dense leg's first memory. It rises with each of them. The constants were fitted by ``python -m
 eval confidence``, on questions with and without an answer, half and half: with the cosines of MiniLM (adr/0038 has the
-table of false alarms and misses), and with those of all-mpnet-base-v2 (adr/0078). With another embedder the confidence
-still rises with the match, but a threshold has to be found anew by the same command.
+table of false alarms and misses), and with those of all-mpnet-base-v2 (adr/0078). The same command fits and keeps the
+curve of another embedder (adr/0106); without that its confidence still rises with the match, by the curve of MiniLM.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
+from semmem.embedders.fitted import Curve, FittedCurve
 from semmem.fusion import IMPORTANCE, RESERVE, Fused, Made, rank_as, shares_of
 from semmem.model.exchange import CandidateMetadata, Question, Ranking, Scope, Trace, local
 from semmem.model.leg_scores import RANKED_LEG, reads_scores
@@ -174,6 +175,7 @@ class Candidates:
     that supersede it directly, the last created first, and ``fetched`` maps such a memory to its row where the scope
     matches it; these rows have metadata. ``accessed`` maps a memory to when a recall last returned it, in seconds since
     1970, where hits are sorted by that. ``vanished`` says that a memory of a list was gone when its metadata were read.
+    ``fitted`` is the curve that was fitted on this machine to the embedder of the question.
     """
 
     question: Question
@@ -193,6 +195,7 @@ class Candidates:
     fetched: Mapping[Name, Key] = field(default_factory=dict)
     accessed: Mapping[Name, float] = field(default_factory=dict)
     vanished: bool = False
+    fitted: FittedCurve | None = None
 
     def fuse(
         self,
@@ -387,7 +390,7 @@ def total(candidates: Candidates, shown: Collection[Key] = ()) -> tuple[int, boo
     return memories + beyond, whole and not (split and beyond > 0) and not candidates.degraded
 
 
-CURVES: Mapping[tuple[str, ...], tuple[tuple[float, ...], float]] = {
+CURVES: Mapping[tuple[str, ...], Curve] = {
     ("dense", "lexical"): ((5.6, 1.5), -3.15),
     ("dense",): ((6.3,), -3.1),
     ("lexical",): ((3.9,), -1.05),
@@ -395,7 +398,7 @@ CURVES: Mapping[tuple[str, ...], tuple[tuple[float, ...], float]] = {
 """For each set of legs that know how well they match: the weight of each leg's match, and the constant."""
 
 
-EMBEDDER_CURVES: Mapping[str, Mapping[tuple[str, ...], tuple[tuple[float, ...], float]]] = {
+EMBEDDER_CURVES: Mapping[str, Mapping[tuple[str, ...], Curve]] = {
     "all-mpnet-base-v2": {("dense", "lexical"): ((4.6, 0.3), -2.3), ("dense",): ((4.75,), -2.3)},
 }
 """For each other embedder that was measured: the curves with its cosines, in place of those above; see adr/0078."""
@@ -413,7 +416,7 @@ def confidence(candidates: Candidates) -> float:
     if not match_by_leg:
         others = [min(1.0, max(0.0, score)) for leg, score in candidates.best.items() if leg != RANKED_LEG]
         return sum(others) / len(others) if others else 0.0
-    return curve(match_by_leg, embedder_of(candidates))
+    return curve(match_by_leg, embedder_of(candidates), candidates.fitted)
 
 
 def embedder_of(candidates: Candidates) -> str:
@@ -437,9 +440,13 @@ def matches(candidates: Candidates) -> dict[str, float]:
     }
 
 
-def curve(match_by_leg: Mapping[str, float], embedder: str = "") -> float:
-    """Return the confidence for the matches of some legs, in [0, 1], by the curve of ``embedder`` if it has one."""
-    weights, constant = {**CURVES, **EMBEDDER_CURVES.get(embedder, {})}[tuple(sorted(match_by_leg))]
+def curve(match_by_leg: Mapping[str, float], embedder: str = "", fitted: FittedCurve | None = None) -> float:
+    """Return the confidence for the matches of some legs, in [0, 1].
+
+    The curve is the ``fitted`` one, else that of ``embedder`` if it was measured, else that of MiniLM.
+    """
+    own = EMBEDDER_CURVES.get(embedder, {}) if fitted is None else fitted.curves
+    weights, constant = {**CURVES, **own}[tuple(sorted(match_by_leg))]
     return 1 / (
         1
         + math.exp(-constant - sum(w * match_by_leg[leg] for w, leg in zip(weights, sorted(match_by_leg), strict=True)))
@@ -461,6 +468,8 @@ def auto_floor(candidates: Candidates) -> float:
     """Return the floor of confidence that was measured for the legs that answered and for the embedder."""
     if "dense" not in matches(candidates):
         return LEXICAL_FLOOR
+    if candidates.fitted is not None:
+        return candidates.fitted.floor
     return FLOORS.get(embedder_of(candidates), OTHER_FLOOR)
 
 

@@ -12,6 +12,7 @@ from operator import index
 from typing import Any
 
 from semmem.embedders.binding import QuestionVectors
+from semmem.embedders.fitted import FittedCurve, kept
 from semmem.legs import Legs
 from semmem.model.errors import EmbedderReplaced, LegFailed
 from semmem.model.exchange import CandidateMetadata, Question, Ranking, Turn
@@ -283,7 +284,7 @@ class Recaller:
         regime = regime_of(regime, question, rankings, snapshot.scope.size)
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         gathered = gather(question, snapshot.scope, recipe, regime, rankings, metadata, degraded)
-        gathered = gathered if whole else replace(gathered, vanished=True)
+        gathered = replace(gathered, vanished=not whole, fitted=_fitted(question.vector))
         return with_newer(gathered, snapshot) if snapshot.scope.superseding else gathered
 
     def _search(self, name: str, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
@@ -386,6 +387,14 @@ def _are_row_ids(row_ids: Collection[Any]) -> bool:
     except TypeError:
         return False
     return not numbers or -_NO_ROW_ID < min(numbers) <= max(numbers) < _NO_ROW_ID
+
+
+def _fitted(vector: Any) -> FittedCurve | None:
+    """Return the curve of confidence that was fitted on this machine to the embedder of ``vector``."""
+    from semmem.model.store.encoded import vector_embedder
+
+    by = vector_embedder(vector)
+    return None if by is None else kept(by["name"], by["fingerprint"])
 
 
 def _metadata(

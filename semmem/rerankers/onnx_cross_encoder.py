@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.model.errors import InvalidInput, MissingExtra
+from semmem.model.failure import reason
 from semmem.model.process.forks import Lock
 from semmem.model.process.machine import processors
 from semmem.model.process.native_calls import native_calls
@@ -22,6 +23,7 @@ __all__ = ["OnnxCrossEncoder", "graph_in"]
 
 _PLACES = ("model.onnx", "onnx/model.onnx")
 _TOKENIZER = "tokenizer.json"
+_LIMITS = (("tokenizer_config.json", "model_max_length"), ("config.json", "max_position_embeddings"))
 _LONGEST = 512
 _MOST_THREADS = 8
 
@@ -60,7 +62,7 @@ class OnnxCrossEncoder:
     ) -> list[dict[str, float]]:
         """Return one term for each memory: the graph's logit for its passage, squashed to (0, 1).
 
-        Raises InvalidInput where the file cannot be loaded, or has not one output for each pair.
+        Raises InvalidInput where the file cannot be loaded, cannot read a pair, or has not one output for each pair.
         """
         if not memories:
             return []
@@ -74,12 +76,24 @@ class OnnxCrossEncoder:
 
         assert self._loaded is not None
         session, tokenizer, inputs = self._loaded
-        pair = tokenizer.encode(query, text)
+        try:
+            pair = tokenizer.encode(query, text)
+        except Exception as error:  # the tokenizer cuts passages alone
+            raise InvalidInput(
+                f"The question is longer than the {self._longest():,} tokens that the cross-encoder {self.file} reads; "
+                "shorten it."
+            ) from error
         by_name = {"input_ids": pair.ids, "attention_mask": pair.attention_mask, "token_type_ids": pair.type_ids}
         kinds = {"tensor(int32)": np.int32}
         given = {name: np.array([by_name[name]], dtype=kinds.get(kind, np.int64)) for name, kind in inputs.items()}
-        with native_calls:
-            found = np.asarray(session.run(None, given)[0]).reshape(-1)
+        try:
+            with native_calls:
+                found = np.asarray(session.run(None, given)[0]).reshape(-1)
+        except Exception as error:
+            raise InvalidInput(
+                f"The cross-encoder {self.file} cannot read a pair of {len(pair.ids):,} tokens ({reason(error, 200)}); "
+                f'write the most that it reads as "model_max_length" into {self.folder / _LIMITS[0][0]}.'
+            ) from error
         if len(found) != 1 or not np.isfinite(found[0]):
             raise InvalidInput(
                 f"The cross-encoder {self.file} gives {len(found)} outputs for a pair; choose one with a single finite "
@@ -103,8 +117,7 @@ class OnnxCrossEncoder:
                 session = runtime.InferenceSession(str(self.file), options, providers=["CPUExecutionProvider"])
         except Exception as error:
             raise InvalidInput(
-                f"The cross-encoder {self.file} cannot be loaded ({' '.join(str(error).split())[:200]}); "
-                "export the model again."
+                f"The cross-encoder {self.file} cannot be loaded ({reason(error, 200)}); export the model again."
             ) from error
         inputs = {one.name: one.type for one in session.get_inputs()}
         if strange := sorted(set(inputs) - {"input_ids", "attention_mask", "token_type_ids"}):
@@ -117,7 +130,7 @@ class OnnxCrossEncoder:
     def _longest(self) -> int:
         """Return the longest pair in tokens: what the files beside the tokenizer say, at most 512."""
         found = [_LONGEST]
-        for file, key in (("tokenizer_config.json", "model_max_length"), ("config.json", "max_position_embeddings")):
+        for file, key in _LIMITS:
             with suppress(OSError, ValueError, AttributeError):
                 value = json.loads((self.folder / file).read_bytes()).get(key)
                 if isinstance(value, int | float) and 8 <= value < 1e6:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -551,6 +552,36 @@ def test_refused_requests_are_counted_on_while_the_store_does_not_answer() -> No
         assert refuse(KeyRequired("no")) == []
         now[0] = 60.0
         assert refuse(AccessDenied("no")) == [("mcp", "AccessDenied", 1), ("mcp", "KeyRequired", 2)]
+
+
+def test_a_refusal_does_not_wait_for_a_store_that_is_slow_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Refusals, "WAITS_S", 0.0)
+    asked, answers, written = threading.Event(), threading.Event(), threading.Event()
+    with semmem.connect("sqlite::memory:", embedder="none", audit=True) as mem:
+
+        def opened() -> Semmem:
+            asked.set()
+            assert answers.wait(60)
+            return mem
+
+        class Told(Refusals):
+            def write(self) -> None:
+                super().write()
+                written.set()
+
+        refusals = Told(opened, "http")
+
+        async def twice() -> None:
+            await refusals.note(KeyRequired("no"))
+            assert await asyncio.to_thread(asked.wait, 60)
+            await refusals.note(KeyRequired("no"))
+            answers.set()
+            assert await asyncio.to_thread(written.wait, 60)
+
+        asyncio.run(twice())
+        assert [e.count for e in mem.audit() if e.verb == "request"] == [1]
+        refusals.write()
+        assert [e.count for e in mem.audit() if e.verb == "request"] == [1, 1]
 
 
 def test_work_on_keys_is_noted(

@@ -50,6 +50,7 @@ ELSEWHERE = {
     "pip install": "test_an_extra_exists_and_allows_what_is_installed",
     "semmem model get": "tests/embedders, and CI",
     "semmem model list": "tests/embedders/test_any_encoder.py",
+    "semmem model remove": "tests/embedders/test_removed_models.py",
     "semmem rebuild --embedder": "tests/embedders",
     "export SEMMEM_URL": "wants a standby: tests/stores/postgres/standby",
     "export SEMMEM_READ_URL": "as above",

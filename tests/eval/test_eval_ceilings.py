@@ -91,7 +91,7 @@ def test_a_leg_that_failed_was_not_measured() -> None:
     queries = [Query("q", "?", "n", ("a",))]
     asked = {"q": Asked("q", "any", {"lexical": keys("a")}, degraded={"dense": "no answer within 10 s"})}
     at = standing(named("hybrid"), named("lexical"), None, 10, queries, asked, asked, {"n": 500})
-    assert judge(at, None).sentence == "not evaluable: dense could not answer 1 of 1 questions (no answer within 10 s)"
+    assert judge(at, None).sentence == "not evaluable: dense could not answer 1 of 1 question (no answer within 10 s)"
     alone = named("lexical")
     assert standing(alone, alone, None, 10, queries, asked, asked, {"n": 500}).degraded is None
 

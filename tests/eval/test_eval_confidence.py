@@ -9,11 +9,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import semmem
-from eval.confidence import ANSWERED, CANNOT_TELL, KINDS, THRESHOLDS, Row, ask, auc, fit, markdown, report
+from eval.cli import app
+from eval.confidence import (
+    ANSWERED,
+    CANNOT_TELL,
+    KINDS,
+    THRESHOLDS,
+    Row,
+    ask,
+    auc,
+    fit,
+    fitted_curve,
+    kept_by_floor,
+    markdown,
+    report,
+)  # fmt: skip
 from eval.datasets import Corpus, DatasetError, Query
-from semmem.read.candidates import CURVES, EMBEDDER_CURVES
+from semmem.embedders.fitted import kept
+from semmem.read.candidates import CURVES, EMBEDDER_CURVES, matches
+from tests.eval.small import small
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,6 +47,30 @@ def test_a_leg_whose_match_misleads_gets_no_weight_and_none_is_below_0() -> None
     assert weights[0] > 1
     assert weights[1] == 0.0
     assert constant < 0
+
+
+def test_a_curve_separates_as_well_where_the_cosines_are_narrow() -> None:
+    """A tenth of the spread, as with multilingual-e5-small: ten times the weight, and the same confidence."""
+    wide = made(0.0)
+    narrow = [Row(row.kind, {"dense": 0.8 + row.matches["dense"] / 10}) for row in wide]
+    (weight,), constant = fit({"one": wide}, ("dense",))
+    (ten_times,), other = fit({"one": narrow}, ("dense",))
+    assert ten_times == pytest.approx(10 * weight)
+    assert other == pytest.approx(constant - 8 * weight)
+
+
+def test_a_fitted_curve_is_kept_with_the_highest_floor_that_keeps_the_answers() -> None:
+    result = {"fitted": {
+        "dense": {"dense": 2.0, "constant": -1.0}, "lexical": {"lexical": 3.0, "constant": -1.0},
+        "dense + lexical": {"dense": 4.0, "lexical": 1.0, "constant": -2.0},
+    }}  # fmt: skip
+    # the logistic of 0, .5; of 2 - 2 + .4, .599; the unanswered row counts for nothing
+    rows = [Row(ANSWERED, {"dense": 0.5, "lexical": 0.0}), Row(ANSWERED, {"dense": 0.5, "lexical": 0.4})]
+    rows.append(Row(KINDS[2], {"dense": 0.0, "lexical": 0.0}))
+    assert kept_by_floor({"one": rows}, result, (0.5, 0.55, 0.6)) == {"one": {ANSWERED: [1.0, 0.5, 0.0]}}
+    curve = fitted_curve(result, 0.5)
+    assert curve.floor == 0.5
+    assert curve.curves["dense", "lexical"] == ((4.0, 1.0), -2.0)
 
 
 @pytest.mark.slow
@@ -126,3 +167,29 @@ def test_the_page_says_what_passes_by_kind_of_question_and_every_number_is_of_a_
         (KINDS[0], "written as a near miss: the right words about the wrong person"),
     ):
         assert f"| {words} | {100 * min(passed[kind]):.0f} to {100 * max(passed[kind]):.0f} % |" in page
+
+
+@pytest.mark.slow
+def test_one_command_fits_the_curve_of_an_embedder_and_its_recalls_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_url: str
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    sets = [option for name in ("one", "two") for option in ("--data", str(small(tmp_path / name)))]
+    command = ["confidence", *sets, "--embedder", "hashing", "--keep"]
+    refused = CliRunner().invoke(app, [*command, "--floors"])
+    assert refused.exit_code == 2
+    assert "Give --keep without --floors: " in refused.stderr
+    done = CliRunner().invoke(app, [*command, "--json"])
+    assert done.exit_code == 0, done.stderr
+    result = json.loads(done.stdout)
+    (file,) = (tmp_path / "data" / "semmem" / "confidence").iterdir()
+    assert f'with the floor {result["kept"]["floor"]:g} for min_confidence="auto", in {file}: ' in done.stderr
+    both = result["fitted"]["dense + lexical"]
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        mem.remember("The ferry leaves at nine.")
+        found = mem.recall("When does the ferry leave?", recipe="hybrid", min_confidence="auto")
+    match = matches(found.candidates)
+    x = both["constant"] + sum(both[leg] * match[leg] for leg in ("dense", "lexical"))
+    assert found.confidence == pytest.approx(1 / (1 + np.exp(-x)))
+    assert found.min_confidence == result["kept"]["floor"]
+    kept.cache_clear()

@@ -12,7 +12,7 @@ import pytest
 from eval.reports.verdicts import WIDTH, lines
 from eval.statistics.finds import Finds, Part
 from eval.statistics.significance import Paired, paired
-from eval.statistics.verdict import Standing, Verdict, bounds, judge, kind_of, questions_to_show
+from eval.statistics.verdict import Standing, Verdict, bounds, judge, kind_of, numbers, questions_to_show
 
 GOOD: Paired = paired(np.zeros(40), np.repeat([1.0, 0.0], [20, 20]))
 BAD: Paired = paired(np.repeat([1.0, 0.0], [20, 20]), np.zeros(40))
@@ -29,6 +29,13 @@ def test_a_significant_gain_helps_and_a_significant_loss_hurts() -> None:
     assert judge(OPEN, GOOD).kind == "helps"
     assert judge(OPEN, BAD).kind == "hurts"
     assert judge(OPEN, GOOD, metric="R@5").sentence.startswith("helps: R@5 +.500 [+.3")
+
+
+def test_one_question_in_one_cluster_is_counted_in_the_singular() -> None:
+    one = Paired(1, 0.5, 1.0, 0.5, None, None, None, None, 1, 0, 0, None, 1)
+    assert numbers(one) == "+.500, 1 question, won 1, lost 0; no interval"
+    two = dataclasses.replace(one, n=2)
+    assert numbers(two) == "+.500, 2 questions in 1 cluster, won 1, lost 0; no interval"
 
 
 def test_what_is_not_separated_says_how_many_questions_would_show_five_hundredths() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import semmem
+from semmem.embedders.fitted import FittedCurve, keep, kept
 from semmem.embedders.hashing import Hashing
 from semmem.model.exchange import Question, Ranking, Scope, Trace
 from semmem.model.recipe import Recipe
-from semmem.read.candidates import CURVES, FLOORS, curve, matches
+from semmem.read.candidates import CURVES, FLOORS, LEXICAL_FLOOR, OTHER_FLOOR, curve, matches
 from semmem.read.result import Recall
 
 
@@ -100,6 +102,44 @@ def test_an_embedder_that_was_measured_has_a_curve_and_a_floor_of_its_own(store_
         found = mem.recall("When does the ferry leave?", recipe="hybrid", min_confidence="auto")
         assert found.confidence == curve(matches(found.candidates), "all-mpnet-base-v2")
         assert found.min_confidence == FLOORS["all-mpnet-base-v2"]
+
+
+class Another(Hashing):
+    """Hashing, as if it had other weights."""
+
+    fingerprint = "another"
+
+
+def test_a_recall_uses_the_curve_that_was_fitted_to_its_own_embedder(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    fitted = FittedCurve({("dense",): ((30.0,), -26.0), ("dense", "lexical"): ((8.0, 1.0), -6.0)}, 0.35)
+
+    def found() -> semmem.Recall:
+        kept.cache_clear()  # as in a process that begins
+        return mem.recall("When does the ferry leave?", recipe="hybrid", min_confidence="auto")
+
+    with semmem.connect(store_url, embedder=Another()) as mem:
+        mem.remember("The ferry leaves at nine.")
+        usual = found()
+        keep(Hashing.name, Hashing.fingerprint, fitted)
+        assert found().confidence == pytest.approx(usual.confidence)
+        assert found().min_confidence == OTHER_FLOOR
+        file = keep(Another.name, Another.fingerprint, fitted)
+        match = matches(usual.candidates)
+        expected = 1 / (1 + math.exp(6 - 8 * match["dense"] - match["lexical"]))
+        assert found().confidence == pytest.approx(expected)
+        assert abs(expected - usual.confidence) > 0.1
+        assert found().min_confidence == 0.35
+        assert found().again("hybrid").confidence == pytest.approx(expected)
+        words = mem.recall("ferry", recipe="lexical", min_confidence="auto")  # no cosine, so the usual curve
+        assert words.confidence == curve(matches(words.candidates))
+        assert words.min_confidence == LEXICAL_FLOOR
+        file.write_text('{"curves": {"dense": {"dense": "much"}}, "floor": 1}', encoding="utf-8")
+        assert found().confidence == pytest.approx(usual.confidence)
+        assert f"{file} holds no curve of confidence; fit it again: python -m eval confidence --keep" in caplog.text
+    kept.cache_clear()
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))

@@ -22,9 +22,18 @@ WORDS = {"[CLS]": 0.0, "[SEP]": 0.0, "heron": 1.0, "reed": -2.0, "water": 0.5, "
 
 
 def written(
-    folder: Path, *, inputs: Sequence[str] = ("input_ids",), outputs: int = 1, place: str = "model.onnx", kind: int = 7
+    folder: Path,
+    *,
+    inputs: Sequence[str] = ("input_ids",),
+    outputs: int = 1,
+    place: str = "model.onnx",
+    kind: int = 7,
+    length: str | int = "length",
 ) -> Path:
-    """Write a graph whose score of a pair is the sum of what ``WORDS`` says of each word in it."""
+    """Write a graph whose score of a pair is the sum of what ``WORDS`` says of each word in it.
+
+    It reads pairs of ``length`` tokens alone where that is a number.
+    """
     onnx = pytest.importorskip("onnx")
     tokenizers = pytest.importorskip("tokenizers")
     helper, numpy_helper = onnx.helper, onnx.numpy_helper
@@ -38,7 +47,7 @@ def written(
     graph = helper.make_graph(
         nodes,
         "words",
-        [helper.make_tensor_value_info(name, kind, ["batch", "length"]) for name in inputs],
+        [helper.make_tensor_value_info(name, kind, ["batch", length]) for name in inputs],
         [helper.make_tensor_value_info("logits", 1, ["batch", outputs])],
         [numpy_helper.from_array(values, "values"), numpy_helper.from_array(np.array([1], dtype=np.int64), "axes")],
     )
@@ -108,6 +117,22 @@ def test_a_recall_is_ordered_by_the_graph(tmp_path: Path, store_url: str) -> Non
 def test_a_graph_of_another_kind_is_refused(tmp_path: Path, wrong: dict[str, object], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         scores(written(tmp_path, **wrong), ["heron"])  # type: ignore[arg-type]
+
+
+def test_a_pair_or_question_that_is_too_long_for_a_graph_is_told_in_one_sentence(tmp_path: Path) -> None:
+    folder = written(tmp_path, length=5)
+    assert scores(folder, ["heron"]) == [pytest.approx(0.8807971)]  # two words and three marks
+    with pytest.raises(InvalidInput) as refused:
+        scores(folder, ["a heron"])
+    sentence = str(refused.value)
+    assert sentence.startswith(f"The cross-encoder {folder / 'model.onnx'} cannot read a pair of 6 tokens (")
+    assert sentence.endswith(
+        f'); write the most that it reads as "model_max_length" into {folder / "tokenizer_config.json"}.'
+    )
+    assert "\n" not in sentence
+    (folder / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 8}), encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"^The question is longer than the 8 tokens that the cross-encoder .*; "):
+        scores(folder, ["heron"], query="reed " * 9)
 
 
 def test_files_that_are_broken_or_missing_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

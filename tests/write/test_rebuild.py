@@ -236,6 +236,17 @@ def test_the_doctor_counts_every_missing_vector_and_tells_of_a_rebuild_that_is_h
     assert mem.store.vectors.unfinished_rebuilds() == {"vectors": ("other", 20), "concepts": ("rules", 20)}
     assert found()["rebuild"][1] == "semmem rebuild --extract"
 
+    def said(*arguments: str) -> str:
+        capfd.readouterr()
+        run([*arguments, "--url", store_url])
+        return capfd.readouterr().err
+
+    begins = "An unfinished rebuild with other has made 20 vectors; this one discards them at its start."
+    assert begins not in said("rebuild", "--embedder", "nosuch")
+    assert mem.store.vectors.unfinished_rebuilds()["vectors"] == ("other", 20)
+    assert said("rebuild", "--embedder", "hashing").startswith(begins)
+    assert "vectors" not in mem.store.vectors.unfinished_rebuilds()
+
 
 def test_two_rebuilds_at_once_are_refused(mem: Semmem, store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_OTHERS_PATIENCE", 0.1)

@@ -21,23 +21,25 @@ _PATIENCE, _PAUSE, _MINUTE = 1.0, 10.0, 60.0
 
 
 @contextmanager
-def counting(cli: CommandLine, what: str, total: int | None, unit: str = "memories") -> Iterator[Callable[[Any], None]]:
+def counting(
+    cli: CommandLine, what: str, total: int | None, unit: str = "memories", earlier: int = 0
+) -> Iterator[Callable[[Any], None]]:
     """Yield a callback for remember_many's progress: called with the number done so far, or with a report of it.
 
     Nothing is shown during the first second; then, on a terminal, a bar, though nothing be done yet. Where standard
     error is not a terminal, a plain line is written instead: after ten seconds or more when the number has changed,
-    else after a minute.
+    else after a minute. ``earlier`` ones, made by an interrupted call, count as done and not for the rate.
     """
     start = last = time.monotonic()
     bar: Progress | None = None
     patience: threading.Timer | None = None
     if cli.err.is_terminal:
         bar = _bar(cli)
-        bar.add_task(visible(what), total=total, rate="", done=_done(0, total))
+        bar.add_task(visible(what), total=total, rate="", done=_done(earlier, total), completed=earlier)
         patience = threading.Timer(_PATIENCE, bar.start)
         patience.daemon = True
         patience.start()
-    count, last_count, over = 0, -1, threading.Event()
+    count, last_count, over = earlier, -1, threading.Event()
 
     def tell() -> None:
         """Say how many are done, while the first batch is at work too."""
@@ -45,7 +47,7 @@ def counting(cli: CommandLine, what: str, total: int | None, unit: str = "memori
         now = time.monotonic()
         if now - last >= (_PAUSE if count != last_count else _MINUTE):
             last, last_count = now, count
-            cli.say(line(what, count, total, now - start, unit))
+            cli.say(line(what, count, total, now - start, unit, earlier))
 
     def keep_telling() -> None:
         while not over.wait(_PAUSE):
@@ -59,7 +61,7 @@ def counting(cli: CommandLine, what: str, total: int | None, unit: str = "memori
         count = report if isinstance(report, int) else int(report.read)
         now = time.monotonic()
         if bar is not None:
-            rate = f"{count / max(now - start, 1e-3):,.0f}/s"
+            rate = f"{(count - earlier) / max(now - start, 1e-3):,.0f}/s"
             bar.update(bar.task_ids[0], completed=count, rate=rate, done=_done(count, total))
         else:
             tell()
@@ -75,12 +77,12 @@ def counting(cli: CommandLine, what: str, total: int | None, unit: str = "memori
             bar.stop()
 
 
-def line(what: str, count: int, total: int | None, seconds: float, unit: str = "memories") -> str:
+def line(what: str, count: int, total: int | None, seconds: float, unit: str = "memories", earlier: int = 0) -> str:
     """Return progress as a sentence: done, rate, and the time left where the total is known."""
     of = f" of {total:,}" if total else ""
-    if not count:
-        return f"{what}: 0{of} {unit} yet, {seconds:.0f} s"
-    rate = count / seconds if seconds else 0.0
+    if count == earlier:
+        return f"{what}: {count:,}{of} {unit} yet, {seconds:.0f} s"
+    rate = (count - earlier) / seconds if seconds else 0.0
     rest = f", {(total - count) / rate:.0f} s left" if total and rate else ""
     return f"{what}: {count:,}{of} {unit}, {rate:,.0f}/s{rest}"
 

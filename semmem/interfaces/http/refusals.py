@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import Counter
@@ -23,10 +24,12 @@ class Refusals:
     """The refused requests of one server, by the error, until an entry of the audit counts them.
 
     Whoever sends requests without a key writes no rows by it: the first one is noted at once, the others of the next
-    minute by one entry for each kind of error, at the first request after it, or when the server stops.
+    minute by one entry for each kind of error, at the first request after it, or when the server stops. A refusal waits
+    at most ``WAITS_S`` for its entry, which is written later where the store is slow to answer.
     """
 
     EVERY_S = 60.0
+    WAITS_S = 1.0
 
     def __init__(
         self, opened: Callable[[], Semmem], interface: str, clock: Callable[[], float] = time.monotonic
@@ -37,6 +40,7 @@ class Refusals:
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self._next = -self.EVERY_S
+        self._writing: asyncio.Future[None] | None = None
 
     async def note(self, error: SemmemError) -> None:
         """Count a refused request, and write the entries that are due."""
@@ -47,7 +51,8 @@ class Refusals:
             if due:
                 self._next = now + self.EVERY_S
         if due:
-            await going(None, self.write)
+            self._writing = going(self._writing, self.write)
+            await asyncio.wait([self._writing], timeout=self.WAITS_S)
 
     def write(self) -> None:
         """Write an entry for each kind of error; what cannot be written is counted on."""

@@ -1,4 +1,4 @@
-"""The commands `model`: get the embedding model once, before it is needed, and list those that are there."""
+"""The commands `model`: get an embedding model once, before it is needed, list those that are there, and remove one."""
 
 from __future__ import annotations
 
@@ -75,6 +75,30 @@ def list_models(cli: CommandLine) -> None:
             }
         )
     cli.give(rows, lambda: _show(cli, rows))
+
+
+@command(names, "remove")
+def remove(cli: CommandLine, name: Annotated[str, typer.Argument(help="A name of `semmem model list`.")]) -> None:
+    """Remove an embedding model from the data folder.
+
+    The model that the setting embedder names stays, or all-MiniLM-L6-v2 where it names none. No store is asked: one
+    that the model fills answers without its dense leg until the model is back, or another one has made all vectors by
+    `semmem rebuild --embedder NAME`.
+    """
+    from semmem.embedders import known_as
+    from semmem.embedders.onnx_graph import remove as remove_graph
+    from semmem.embedders.weights import NAME
+
+    name = NAME if name == "minilm" else name
+    chosen = cli.settings().embedder
+    if known_as(name) == known_as(chosen or "minilm"):
+        why = f"The setting embedder names {name}" if chosen else f"{name} is the embedder where the settings name none"
+        raise InvalidInput(f"{why}, so it stays; set another one first, in SEMMEM_EMBEDDER or semmem.toml.")
+    folder = remove_graph(name)
+    cli.give(
+        {"model": name, "folder": str(folder)},
+        lambda: cli.out.print(f"{name} is removed from {folder}", soft_wrap=True),
+    )
 
 
 def _show(cli: CommandLine, rows: list[dict[str, Any]]) -> None:

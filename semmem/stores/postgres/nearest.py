@@ -18,6 +18,7 @@ from psycopg.errors import InsufficientPrivilege, LockNotAvailable, UndefinedTab
 
 from semmem.model.exchange import Scope, placed
 from semmem.model.process import machine
+from semmem.stores.postgres import nodes
 from semmem.stores.postgres.connection import pipelined_transaction
 from semmem.stores.postgres.encoding import made_by
 from semmem.stores.postgres.typed import Connection, only
@@ -56,6 +57,7 @@ _MOST_INDEXED = 4_000
 
 _BREADTH = 1_000
 """What hnsw.ef_search can be at most."""
+_MAINTAIN_THERE = "run `semmem maintain` with the address of {coordinator}"
 
 
 def nearest(connection: Connection, scope: Scope, vector: NDArray[np.float32], depth: int) -> list[tuple[int, float]]:
@@ -124,7 +126,7 @@ def index(connection: Connection, dimensions: int, table: str = "embedding", *, 
     it does not fit, a vacuum takes out those that are gone, once they are so many. An index of none is dropped.
     ``shrink`` writes the table anew before that: every vector that is taken in leaves its old row behind. Where another
     process is indexing the same table, nothing is done, and None returned: two builds would wait for each other, or
-    drop each other's index.
+    drop each other's index. Raises StoreUnavailable on a worker of Citus, where no index can be made.
     """
     if not only(connection.execute(_SQL["embedding_index_lock"].format(table=table)))[0]:
         return None
@@ -157,6 +159,7 @@ def _index(connection: Connection, dimensions: int, table: str, shrink: bool) ->
             return 0
     else:
         connection.execute(_SQL["embedding_index_clear"].format(table=table))
+    nodes.check(connection, mend=_MAINTAIN_THERE)
     _take_in(connection, namespace_rows, table)  # building over existing rows is much faster than inserting them
     if ready:
         _note_entries(connection, table, entries + vector_count)

@@ -25,7 +25,7 @@ from semmem.model.protocols import Embed
 from semmem.model.store.encoded import vector_embedder
 from semmem.model.types import Memory
 from semmem.stores.filled_by import agree, claimed, unfinished
-from semmem.stores.postgres import nearest
+from semmem.stores.postgres import nearest, nodes
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import made_by, memory_of, turns_of
 from semmem.stores.postgres.typed import Connection, only
@@ -44,6 +44,7 @@ _PATIENCE = "1500ms"
 _READERS_PATIENCE = "200ms"
 
 _TURNS, _PAUSE = 10, 0.05
+_REBUILD_THERE = "run `semmem rebuild` with the address of {coordinator}"
 
 
 class _NotNow(Exception):
@@ -237,9 +238,13 @@ class PostgresVectors:
         return self._pool.rebuilding()
 
     def open_staging(self, identity: Mapping[str, Any]) -> tuple[int, str | None]:
-        """Let ``identity`` fill the staging vectors; return how many there are, and whose were deleted for it."""
+        """Let ``identity`` fill the staging vectors; return how many there are, and whose were deleted for it.
+
+        Raises StoreUnavailable on a worker of Citus, where the tables could not change places in the end.
+        """
 
         def work(connection: Connection) -> tuple[int, str | None]:
+            nodes.check(connection, mend=_REBUILD_THERE)
             before = fact(connection, "embedder_next")
             if before is not None and dict(before) == dict(identity):
                 return int(only(connection.execute(_SQL["staging_count"]))[0]), None

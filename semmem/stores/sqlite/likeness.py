@@ -87,8 +87,8 @@ def similar(
         ascending = sorted({*stored.get(key, ()), *own})
         for row_id in own:
             place = len(ascending) if around else bisect_left(ascending, row_id)
-            some = ascending[max(0, place - MOST_SIMILAR) : place]
-            shared.setdefault(row_id, Counter()).update(other for other in some if other != row_id)
+            others_of_key = [other for other in ascending[max(0, place - MOST_SIMILAR - 1) : place] if other != row_id]
+            shared.setdefault(row_id, Counter()).update(others_of_key[-MOST_SIMILAR:])
     best = {
         row_id: sorted(counter.items(), key=lambda pair: (-pair[1], -pair[0]))[:MOST_SIMILAR]
         for row_id, counter in shared.items()

@@ -177,6 +177,8 @@ def test_long_text_is_cut_to_one_line() -> None:
 def test_progress_says_how_many_how_fast_and_how_long_still() -> None:
     # 30 of 90 in 2 s are 15/s; the other 60 take 4 s.
     assert line("notes.jsonl", 30, 90, 2.0) == "notes.jsonl: 30 of 90 memories, 15/s, 4 s left"
+    assert line("embedding", 60, 90, 2.0, earlier=60) == "embedding: 60 of 90 memories yet, 2 s"
+    assert line("embedding", 70, 90, 2.0, earlier=60) == "embedding: 70 of 90 memories, 5/s, 4 s left"
     assert line("notes.jsonl", 30, None, 2.0) == "notes.jsonl: 30 memories, 15/s"
     assert line("copy", 0, None, 12.3, "rows") == "copy: 0 rows yet, 12 s"
 

@@ -73,6 +73,7 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
     table.write_text(f"text,{NAME}\nThe door {NAME},{NAME}\n", encoding="utf-8")
     return [
         (0, ["namespaces"]),
+        (2, ["model", "remove", HOSTILE]),
         (0, ["update", HOSTILE, f"The key of Heron House. {HOSTILE}!", *there]),
         (5, ["update", HOSTILE, f"The key. {HOSTILE}", "--expected-version", "1", *there]),
         (0, ["import", "csv", str(table), *there, "--column", f"title={NAME}"]),

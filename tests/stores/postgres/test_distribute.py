@@ -24,6 +24,7 @@ from semmem.stores.postgres.moving.backup import write_backup
 from semmem.stores.sql_files import migrations
 from tests.stores.audit import check
 from tests.stores.postgres.nodes import Cluster, join, wants_citus
+from tests.write.other_embedder import Other
 
 QUESTION = "Which owl did Ada Lovelace meet?"
 NEWEST = migrations("postgres")[-1][0]
@@ -237,3 +238,30 @@ class TestOnThreeNodes:
         with pytest.raises(StoreUnavailable, match=r"^This database user may not distribute semmem's tables \("):
             distribute_store(urls[0].replace("semmem@", "another@"))
         assert on_nodes(urls[0]) == []
+
+    def test_vectors_are_indexed_and_replaced_through_the_coordinator_alone(
+        self, citus: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(nearest, "INDEX_FROM", 1)
+        coordinator, worker, _ = citus.database("indexed")
+        with semmem.connect(coordinator, embedder="hashing") as mem:
+            mem.remember("An owl met Ada.", id="m1")
+        place = coordinator.partition("@")[2].partition("/")[0]
+        sentence = (
+            "This server is a worker of Citus, and the tables are made and changed on the coordinator alone; {} with "
+            f"the address of the coordinator ({place})."
+        )
+        with semmem.connect(worker, embedder="hashing") as mem:
+            with pytest.raises(StoreUnavailable) as refused:
+                mem.maintain()
+            assert str(refused.value) == sentence.format("run `semmem maintain`")
+            other = Other("other")
+            with pytest.raises(StoreUnavailable) as refused:
+                mem.rebuild(embedder=other)
+            assert str(refused.value) == sentence.format("run `semmem rebuild`")
+            assert other.seen == []
+        with semmem.connect(coordinator) as mem:
+            mem.maintain()
+            mem.rebuild(embedder=other)
+        with semmem.connect(worker, embedder=other) as mem:
+            assert [hit.id for hit in mem.recall("Who met Ada?")] == ["m1"]

@@ -186,6 +186,22 @@ def test_vectors_that_go_stay_in_the_index_until_a_quarter_of_it_is_gone(
         assert [nearest_to(n) for n in (80, 309)] == ["m80", "m309"]
 
 
+def test_another_comment_on_the_index_counts_as_none(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
+    vectors = np.random.default_rng(7).normal(size=(130, 8))
+    with semmem.connect(store_url, embedder="none") as mem:
+        rows = [{"id": f"m{n}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors)]
+        mem.remember_many(rows[:120])
+        assert mem.maintain()["indexed"] == 120
+        for comment in ("the index of vectors", "-1", "12 or so", ""):
+            sql(mem, f"COMMENT ON INDEX embedding_hnsw IS '{comment}'")
+            assert mem.maintain()["indexed"] == 0
+        sql(mem, "COMMENT ON INDEX embedding_hnsw IS 'ours'")
+        mem.remember_many(rows[120:])
+        assert mem.maintain()["indexed"] == 10
+        assert sql(mem, "SELECT obj_description('embedding_hnsw'::regclass, 'pg_class')") == [("130",)]
+
+
 def test_of_vectors_that_have_no_index_nothing_stays_after_maintain(store_url: str) -> None:
     vectors = np.random.default_rng(7).normal(size=(60, 8))
     with semmem.connect(store_url, embedder="none") as mem:

@@ -24,6 +24,7 @@ from semmem.model.serialization import plain
 
 if TYPE_CHECKING:
     from semmem.client.backup_series import Place
+    from semmem.client.memory import Semmem
     from semmem.config import Settings
     from semmem.model.reports import (
         BackupReport,
@@ -344,7 +345,8 @@ def rebuild(
     with cli.connect() as mem:
         counts = mem.stats()
         total = counts.memories if extract or embedder is not None else None
-        with counting(cli, "extracting" if extract else "embedding", total) as show:
+        earlier = 0 if embedder is None else _staged(cli, mem, embedder)
+        with counting(cli, "extracting" if extract else "embedding", total, earlier=earlier) as show:
 
             def advance(count: int) -> None:
                 nonlocal progress
@@ -368,6 +370,21 @@ def rebuild(
         {**plain(report), "embedder": filler, "graph_hashes": hashes},
         lambda: _show(cli, report, hashes, filler, extract),
     )
+
+
+def _staged(cli: CommandLine, mem: Semmem, embedder: str) -> int:
+    """Return how many vectors an interrupted rebuild with ``embedder`` has made; say where another one's will go."""
+    from semmem.embedders import check, known_as
+
+    check(embedder)
+    unfinished = {} if mem.store.vectors is None else mem.store.vectors.unfinished_rebuilds()
+    name, count = unfinished.get("vectors", ("", 0))
+    if not name or known_as(name) == known_as(embedder):
+        return count
+    cli.say(
+        f"An unfinished rebuild with {name} has made {counted(count, 'vector')}; this one discards them at its start."
+    )
+    return 0
 
 
 def _show(cli: CommandLine, report: Rebuilt, hashes: Mapping[str, str], filler: str | None, extract: bool) -> None:

@@ -82,8 +82,9 @@ DROP INDEX IF EXISTS {table}_hnsw;
 DROP INDEX CONCURRENTLY IF EXISTS {table}_hnsw;
 
 -- embedding_index_entries --
--- Return how many vectors were put into the index since it was built, as a text; NULL for one that an older version made.
-SELECT obj_description(to_regclass('{table}_hnsw'), 'pg_class');
+-- Return how many vectors were put into the index since it was built, as a text; NULL where an older version made it, or
+-- somebody wrote another comment on it.
+SELECT substring(obj_description(to_regclass('{table}_hnsw'), 'pg_class') FROM '^[0-9]+$');
 
 -- embedding_index_note --
 -- Note that number.
