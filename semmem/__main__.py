@@ -20,6 +20,8 @@ def main() -> None:
         from semmem.interfaces.cli.app import run
 
         code = run()
+        if not gc.isenabled():  # a command that only reads
+            _leave(code)
     except KeyboardInterrupt:
         sys.stderr.write("Stopped.\n")
         code = 130
@@ -49,12 +51,14 @@ def _quick() -> int | None:
     name, arguments = "".join(sys.argv[1:2]), sys.argv[2:]
     if name == "hook":
         return _hook(arguments)
-    from semmem.interfaces.cli.asking import READS, quick
+    from semmem.interfaces.cli.asking import READS, one_thread, quick
 
     if name not in READS:
         return None
     gc.disable()  # it ends before there is much to collect
-    return quick((name, *arguments))
+    if (code := quick((name, *arguments))) is None:
+        one_thread()
+    return code
 
 
 def _hook(arguments: list[str]) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from semmem.interfaces.local_socket import COMMAND, address_of, ask
 
-__all__ = ["LOOKS", "READS", "quick"]
+__all__ = ["LOOKS", "READS", "one_thread", "quick"]
 
 READS = ("recall", "context", "explain", "get", "list")
 """The commands that another process may answer: they change nothing, and print whatever they find."""
@@ -47,6 +47,11 @@ def quick(arguments: Sequence[str]) -> int | None:
         except BrokenPipeError:  # who reads it has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     return 0
+
+
+def one_thread() -> None:
+    """Let numpy start no threads when it is loaded: by default one a processor, and one recall has no work for them."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _url(arguments: Sequence[str]) -> str:
