@@ -51,13 +51,13 @@ def _quick() -> int | None:
     name, arguments = "".join(sys.argv[1:2]), sys.argv[2:]
     if name == "hook":
         return _hook(arguments)
-    from semmem.interfaces.cli.asking import READS, one_thread, quick
+    from semmem.interfaces.cli.asking import READS, load_less, quick
 
     if name not in READS:
         return None
     gc.disable()  # it ends before there is much to collect
     if (code := quick((name, *arguments))) is None:
-        one_thread()
+        load_less()
     return code
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from semmem.interfaces.local_socket import COMMAND, address_of, ask
 
-__all__ = ["LOOKS", "READS", "one_thread", "quick"]
+__all__ = ["LOOKS", "READS", "load_less", "quick"]
 
 READS = ("recall", "context", "explain", "get", "list")
 """The commands that another process may answer: they change nothing, and print whatever they find."""
@@ -49,9 +49,10 @@ def quick(arguments: Sequence[str]) -> int | None:
     return 0
 
 
-def one_thread() -> None:
-    """Let numpy start no threads when it is loaded: by default one a processor, and one recall has no work for them."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+def load_less() -> None:
+    """Let libraries do less when they are loaded: numpy starts no threads, pydantic looks for no plug-ins."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # by default one a processor, and one recall has no work for them
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
 
 
 def _url(arguments: Sequence[str]) -> str:
