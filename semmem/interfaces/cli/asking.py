@@ -51,7 +51,7 @@ def quick(arguments: Sequence[str]) -> int | None:
 
 def load_less() -> None:
     """Let libraries do less when they are loaded: numpy starts no threads, pydantic looks for no plug-ins."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # by default one a processor, and one recall has no work for them
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # by default one a processor; a recall needs none
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
 
 
