@@ -14,12 +14,14 @@ def main() -> None:
     """Run the command line and exit with its code, also where Ctrl-C is pressed before it has been loaded."""
     gc.set_threshold(50_000, 20, 20)  # a start is mostly imports, and garbage collection took a sixth of their time
     try:
-        code = _hook()
+        code = _quick()
         if code is not None:
             _leave(code)
         from semmem.interfaces.cli.app import run
 
         code = run()
+        if not gc.isenabled():  # a command that only reads
+            _leave(code)
     except KeyboardInterrupt:
         sys.stderr.write("Stopped.\n")
         code = 130
@@ -44,16 +46,29 @@ def _open_streams() -> None:
             setattr(sys, name, os.fdopen(handle, mode, encoding="utf-8"))
 
 
-def _hook() -> int | None:
-    """Run a hook of a coding agent without loading the command line; None for another command."""
-    if sys.argv[1:2] != ["hook"]:
+def _quick() -> int | None:
+    """Run a hook, or a command that another process answers, without the command line; None for what is left to it."""
+    name, arguments = "".join(sys.argv[1:2]), sys.argv[2:]
+    if name == "hook":
+        return _hook(arguments)
+    from semmem.interfaces.cli.asking import READS, load_less, quick
+
+    if name not in READS:
         return None
+    gc.disable()  # it ends before there is much to collect
+    if (code := quick((name, *arguments))) is None:
+        load_less()
+    return code
+
+
+def _hook(arguments: list[str]) -> int | None:
+    """Run a hook of a coding agent; None where its help is asked for."""
     _open_streams()
-    if {"session-start", "prompt"} & set(sys.argv):
-        gc.disable()  # it ends before there is much to collect
+    if {"session-start", "prompt"} & set(arguments):
+        gc.disable()
     from semmem.interfaces.coding_agents.asking import quick
 
-    return quick(sys.argv[2:])
+    return quick(arguments)
 
 
 if __name__ == "__main__":

@@ -282,7 +282,7 @@ class Settings:
     hook_process_s: float = setting(
         900.0,
         number(ge=0, le=86_400),
-        "Seconds without a prompt after which the process that answers hooks ends; a hook starts it where "
+        "Seconds without a question after which the process that answers hooks ends; a hook starts it where "
         "no other process has the store open. 0: no hook starts one.",
     )
     hook_legs: Literal["all", "lexical"] = setting(

@@ -1,12 +1,13 @@
-"""Measure how long an agent waits for a new process: the first answers of `semmem mcp`, and a hook beside a server.
+"""Measure how long an agent waits for a new process: `semmem mcp`, a hook beside a server, and `semmem recall`.
 
     python -m eval bench starts --runs 9
     python -m eval bench starts --runs 5 --cold 6000
 
 Each row is a fresh process, timed from its start to the answer: median, least and most of the wall time, and of the
 time on a processor, which a busy machine changes less. The aims: the first answer of `semmem mcp` within 2 s, with the
-store and the model opened behind it, and a hook within .3 s where a server runs. `python -X importtime -m semmem mcp`
-shows what it goes into: nearly all of it is the imports of the package mcp.
+store and the model opened behind it, a hook within .3 s where a server runs, and a recall within .45 s, which is asked
+alone and beside a server. `python -X importtime -m semmem mcp` shows what it goes into: nearly all of it is the imports
+of the package mcp.
 
 ``--cold`` times instead the first recall of a process, from before it connects, over so many memories: of a SQLite file
 and of an embedded store, in turn, with semmem imported and the embedder hashing.
@@ -30,7 +31,7 @@ from typing import Any
 import semmem
 from eval.titled import corpus
 
-__all__ = ["first_answers", "first_recalls", "hook", "served", "show", "starts"]
+__all__ = ["first_answers", "first_recalls", "hook", "recall", "served", "show", "starts"]
 
 _SEMMEM = (sys.executable, "-m", "semmem")
 _HELLO: Mapping[str, Any] = {
@@ -38,6 +39,7 @@ _HELLO: Mapping[str, Any] = {
 }  # fmt: skip
 _RECALL: Mapping[str, Any] = {"name": "memory_recall", "arguments": {"query": "what is the logger called?"}}
 _NOTES = 200
+_LISTENS_WITHIN_S = 60.0
 
 
 def first_answers(env: Mapping[str, str]) -> dict[str, float]:
@@ -89,15 +91,29 @@ def hook(env: Mapping[str, str], event: str) -> float:
     return spent
 
 
+def recall(env: Mapping[str, str]) -> float:
+    """Return the seconds that `semmem recall` takes from its start to its end; it must find the memory."""
+    command = [*_SEMMEM, "recall", "what is the logger called?", "--namespace", "starts", "--json"]
+    began = time.perf_counter()
+    process = subprocess.run(command, env=env, cwd=env["HOME"], capture_output=True, text=True, check=True)
+    spent = time.perf_counter() - began
+    assert "Kestrel" in process.stdout, process.stderr
+    return spent
+
+
 @contextmanager
 def served(env: Mapping[str, str]) -> Iterator[None]:
-    """Run `semmem serve` for the store of ``env`` until the end of the block."""
+    """Run `semmem serve` for the store of ``env`` until the end of the block, which begins when it answers hooks."""
     server = subprocess.Popen(
         [*_SEMMEM, "--json", "serve", "--port", "0"], env=env, cwd=env["HOME"], stdout=subprocess.PIPE, text=True
     )
     try:
         assert server.stdout is not None
         assert json.loads(server.stdout.readline())["url"]
+        end = time.monotonic() + _LISTENS_WITHIN_S
+        while not list(Path(env["XDG_STATE_HOME"]).glob("semmem/hooks/*.sock")):
+            assert time.monotonic() < end, "the server answers no hooks"
+            time.sleep(0.05)
         yield
     finally:
         server.terminate()
@@ -154,7 +170,10 @@ def _times(work: Callable[[], dict[str, float]], runs: int) -> dict[str, list[fl
 
 
 def starts(runs: int, url: str | None, cold: int) -> dict[str, list[float]]:
-    """Time the first answers of `semmem mcp` and hooks beside a server, or the first recall over ``cold`` memories."""
+    """Time the first answers of `semmem mcp`, recalls alone, and hooks and recalls beside a server.
+
+    With ``cold``: the first recall of a process over so many memories.
+    """
     if cold:
         with tempfile.TemporaryDirectory() as folder:
             return first_recalls(cold, runs, folder)
@@ -166,9 +185,11 @@ def starts(runs: int, url: str | None, cold: int) -> dict[str, list[float]]:
             notes = [{"text": f"Note {n} of many.", "id": f"n{n}"} for n in range(_NOTES)]
             mem.remember_many([*notes, {"text": "The logger is called Kestrel."}], namespace="starts")
         times = _times(lambda: first_answers(env), runs)
+        times |= _times(lambda: {"recall, alone": recall(env)}, runs)
         with served(env):
             for event in ("session-start", "prompt"):
                 times |= _times(lambda event=event: {f"hook {event}": hook(env, event)}, runs)  # type: ignore[misc]
+            times |= _times(lambda: {"recall, beside a server": recall(env)}, runs)
     return times
 
 

@@ -17,7 +17,6 @@ from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import RECIPES, Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.search import Factory
-from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
 from semmem.read.tracing import Watcher, switch_on
 from semmem.stores import is_server, open_store
@@ -92,6 +91,8 @@ def warn_of_barred_legs(plan: Recipe, *, stacklevel: int) -> None:
     """Warn of each leg of ``plan`` that cannot bring a memory of its own into the top 10."""
     if plan == RECIPES["default"]:  # of which a test proves that it has none: a tenth of a cold command's time
         return
+    from semmem.rank_cap import reach
+
     for regime, legs in reach(plan, 10).regimes.items():
         for leg, status in legs.legs.items():
             if leg in plan.legs and status.class_ in ("unreachable", "boost-only"):

@@ -1,9 +1,9 @@
-"""Which process of this user answers hooks for a store: the address of its socket, and how it is asked.
+"""Which process of this user answers for a store: the address of its socket, and how it is asked.
 
-A hook waits for this module at every prompt, so it imports almost nothing. Whoever has a store open, as `semmem mcp`
-and `semmem serve` do, listens at a socket of the state folder that only its owner reaches. The socket's name follows
-from what the answers depend on: the version, the variables and files of settings, the variables of libpq, and the URL.
-So a process of another version, or with other settings, is never asked.
+Hooks, and commands that only read, wait for this module each time, so it imports almost nothing. Whoever has a store
+open, as `semmem mcp` and `semmem serve` do, listens at a socket of the state folder that only its owner reaches. The
+socket's name follows from what the answers depend on: the version, the variables and files of settings, the variables
+of libpq, and the URL. So a process of another version, or with other settings, is never asked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from zlib import crc32
 
 from semmem import __version__
 
-__all__ = ["Address", "address_of", "ask", "connected", "is_own", "short_path"]
+__all__ = ["COMMAND", "Address", "address_of", "ask", "connected", "is_own", "short_path"]
+
+COMMAND = "command"
+"""The first word of a request to answer a command; that of a hook is its event."""
 
 _RELATIVE = ("CONFIG", "HOME", "LLM_CACHE", "MODEL", "TRIPLES", "URL")
 """The settings that may hold a path relative to the working folder."""
@@ -56,7 +59,7 @@ class Address:
 
 
 def address_of(url: str | None = None, recipe: str | None = None) -> Address:
-    """Return where the process listens that answers hooks for the store of ``url``, None being that of the settings."""
+    """Return where the process listens that answers for the store of ``url``, None being that of the settings."""
     values = {name[7:].upper(): value for name, value in os.environ.items() if name[:7].upper() == "SEMMEM_"}
     values |= {name: value for name, value in (("URL", url), ("RECIPE", recipe)) if value is not None}
     files = [values["CONFIG"]] if "CONFIG" in values else [_users_file(), "semmem.toml"]
@@ -104,7 +107,7 @@ def is_own(connection: socket.socket) -> bool:
 def ask(address: Address, words: list[str], raw: bytes, within_s: float) -> tuple[bytes, bytes] | None:
     """Return what the process at ``address`` prints on standard output and error; None where none answers whole.
 
-    ``words`` are single lines, ``raw`` is what the client gave.
+    ``words`` hold no zero byte, ``raw`` is what the client gave.
     """
     head = "\x00".join((address.facts, *words)).encode(errors="surrogatepass")
     try:

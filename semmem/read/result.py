@@ -15,7 +15,6 @@ from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import LeftOut
 from semmem.model.store import Snapshot, Store
 from semmem.model.types import Hit
-from semmem.rank_cap import reach_in
 from semmem.read.again import fused_by
 from semmem.read.candidates import Candidates, Cut, confidence, total
 from semmem.read.hits import hits_of
@@ -203,6 +202,8 @@ class StoreRecall(Recall):
     @property
     def reach(self) -> Reach:
         """What each leg could bring into these hits, in every regime; its lists are known, so nothing is assumed."""
+        from semmem.rank_cap import reach_in
+
         each = lists_by_regime(self.candidates, self.cut, withheld=bool(self.withheld))
         return reach_in(self.recipe, each, self.offset + self.limit, scope_size=self.candidates.scope.size)
 

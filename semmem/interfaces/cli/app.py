@@ -7,6 +7,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
@@ -111,7 +112,15 @@ def options(
     ] = False,
 ) -> None:
     """Take the options that may stand before any command."""
-    ctx.obj = CommandLine(url, namespace or "default", recipe, json=json, debug=debug, named=namespace is not None)
+    ctx.obj = replace(
+        ctx.obj or CommandLine(),
+        url=url,
+        namespace=namespace or "default",
+        recipe=recipe,
+        json=json,
+        debug=debug,
+        named=namespace is not None,
+    )
 
 
 def program(command: str | None = None) -> typer.Typer:

@@ -9,9 +9,9 @@ import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
 
@@ -149,6 +149,11 @@ class CommandLine:
             check_file(parse_url(settings.url, home=settings.home))
 
     @property
+    def stdout(self) -> TextIO:
+        """Return the stream of results."""
+        return sys.stdout
+
+    @property
     def out(self) -> Terminal:
         """Return the terminal of standard output."""
         from semmem.interfaces.cli.terminal import terminal
@@ -165,8 +170,9 @@ class CommandLine:
     def give(self, value: Any, show: Callable[[], None]) -> None:
         """Print ``value`` as JSON under ``--json``; otherwise let ``show`` print it for people."""
         if self.json:
-            indent = 2 if sys.stdout.isatty() else None
-            sys.stdout.write(as_json(plain(value), indent=indent, encoding=sys.stdout.encoding or "utf-8") + "\n")
+            out = self.stdout
+            indent = 2 if out.isatty() else None
+            out.write(as_json(plain(value), indent=indent, encoding=out.encoding or "utf-8") + "\n")
         else:
             show()
 
@@ -271,7 +277,8 @@ def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[
         before: CommandLine = ctx.obj or CommandLine()
         mine = {key: arguments.pop(key) for key in shared}
         namespace = mine.get("namespace") or mine.get("of_project")
-        cli = CommandLine(
+        cli = replace(
+            before,
             url=mine.get("url") or before.url,
             namespace=namespace or before.namespace,
             recipe=mine.get("recipe") or before.recipe,

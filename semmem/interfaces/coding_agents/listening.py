@@ -1,4 +1,5 @@
-"""Whoever has a store open answers hooks from it: `semmem mcp`, `semmem serve`, or a process that a hook starts.
+"""Whoever has a store open answers hooks, and commands that only read: `semmem mcp`, `semmem serve`, or a process that
+a hook starts.
 
 One process at a time listens for a store: the one that holds the lock beside the socket. Others that have the store
 open wait for the lock, and take over when it is free. The process that a hook starts inherits the lock, so forty hooks
@@ -26,7 +27,7 @@ from semmem.files import private_folder
 from semmem.interfaces.coding_agents.error_log import error_log
 from semmem.interfaces.coding_agents.hook import HookOptions, answer
 from semmem.interfaces.coding_agents.source import of_memory
-from semmem.interfaces.local_socket import Address, address_of, is_own, short_path
+from semmem.interfaces.local_socket import COMMAND, Address, address_of, is_own, short_path
 from semmem.model.errors import LocalOnly, SemmemError
 
 __all__ = ["Listener", "begin_listener", "hooks_answered", "run_listener"]
@@ -41,11 +42,12 @@ _AT_ONCE = 8
 
 
 class Listener:
-    """Answers hooks at ``address`` from an open store, once it has the lock."""
+    """Answers hooks, and commands that only read, at ``address`` from an open store, once it has the lock."""
 
     def __init__(self, address: Address, memory: Semmem, lock: int | None = None) -> None:
         """Take the descriptor of the lock, where it is held already."""
         self._address = address
+        self._memory = memory
         self._source = of_memory(memory)
         self._lock = lock
         self._stopping = threading.Event()
@@ -116,14 +118,26 @@ class Listener:
 
     def _answer(self, connection: socket.socket, head: str, raw: bytes) -> None:
         facts, *words = head.split("\x00")
-        if facts != self._address.facts or len(words) != 5:
+        if facts != self._address.facts:
             return  # for another store, or by another version
+        reply = self._to_command(words[1:]) if words[:1] == [COMMAND] else self._to_hook(words, raw)
+        if reply is not None:
+            out, err = reply
+            connection.settimeout(5.0)
+            connection.sendall(b"%d %d\n" % (len(out), len(err)) + out + err)
+
+    def _to_command(self, words: list[str]) -> tuple[bytes, bytes] | None:
+        from semmem.interfaces.cli.answering import answered  # which loads the library that reads options
+
+        return answered(self._memory, words)
+
+    def _to_hook(self, words: list[str], raw: bytes) -> tuple[bytes, bytes] | None:
+        if len(words) != 5:
+            return None
         event, namespace, budget, agent, folder = words
         options = HookOptions(event, None, namespace or None, int(budget), agent, folder)
         reply = answer(options, raw, self._source)
-        out, err = (text.encode("utf-8", "replace") for text in (reply.block, "".join(reply.said)))
-        connection.settimeout(5.0)
-        connection.sendall(b"%d %d\n" % (len(out), len(err)) + out + err)
+        return reply.block.encode("utf-8", "replace"), "".join(reply.said).encode("utf-8", "replace")
 
 
 @contextmanager

@@ -146,6 +146,30 @@ def test_a_recall_draws_nothing_explains_nothing_and_loads_no_checks_of_types(tm
     assert found & (MODELS | NEVER | SHOWS | HOOK_NEVER | SQLITE_NEVER) == set()
 
 
+def test_a_command_that_asks_by_itself_proves_nothing_draws_no_picture_and_collects_no_garbage(tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path}/notes.db"
+    with semmem.connect(url, embedder="none") as mem:
+        mem.remember("The Kestrel is our logger.")
+    code = (
+        "import atexit, gc, json, os, sys\nfrom semmem.__main__ import main\nsys.argv = json.loads(sys.argv[1])\n"
+        "less = lambda: [os.environ[name] for name in ('OPENBLAS_NUM_THREADS', 'PYDANTIC_DISABLE_PLUGINS')]\n"
+        "said = lambda: [gc.isenabled(), less(), sorted(sys.modules)]\n"
+        "atexit.register(lambda: sys.stderr.write(json.dumps(said())))\nmain()"
+    )
+    line = ["semmem", "recall", "logger", "--json", "--url", url]
+    names = {"OPENBLAS_NUM_THREADS", "PYDANTIC_DISABLE_PLUGINS"}
+    env = {name: value for name, value in os.environ.items() if name not in names}
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(line)], capture_output=True, text=True, check=True, env=env
+    )
+    assert "Kestrel" in done.stdout
+    collects, less, found = json.loads(done.stderr)
+    assert (collects, less) == (False, ["1", "1"])
+    proofs = {f"semmem.rank_cap.{name}" for name in ("reaching", "classes", "contest", "bounds", "report", "shares")}
+    others = OTHERS - {"semmem.stores.sqlite"} | {"semmem.model.pictures", "rich"}
+    assert set(found) & (proofs | others | WRITES | SQLITE_NEVER) == set()
+
+
 # ---------------------------------------------------------------------- the table of commands
 
 

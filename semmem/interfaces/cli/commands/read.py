@@ -25,7 +25,6 @@ from semmem.interfaces.cli.show import (
     styled,
 )
 from semmem.model.errors import InvalidInput
-from semmem.model.pictures import bars
 from semmem.model.reports import counted
 from semmem.model.types import ListOrder, SortBy
 
@@ -200,7 +199,13 @@ def stats(
     answer = {**dataclasses.asdict(counts), "hashes": hashes} if verify else counts
     cli.give(answer, lambda: _show_stats(cli, counts, hashes))
     rows = [(one.name, {"memories": float(one.memories)}) for one in each if namespace in (None, one.name)]
-    _draw(cli, plot, lambda: bars("Memories by namespace", rows))
+    _draw(cli, plot, lambda: _pictured(rows))
+
+
+def _pictured(rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
+    from semmem.model.pictures import bars
+
+    return bars("Memories by namespace", rows)
 
 
 def _check_picture(plot: Path | None) -> None:
