@@ -81,7 +81,7 @@ def test_a_system_under_load_has_what_the_writers_stored_and_nothing_that_they_f
     assert row["recalls"] == sum(minute["recalls"] for minute in row["by_minute"]) > 0
     assert row["found"] > 0.9
     assert set(row["recall"]) == {"p50_ms", "p95_ms", "p99_ms", "most_ms"}
-    assert len(row["memory"]) >= 3
+    assert len(row["memory"]) >= 2
     assert row["bytes"] > 0
 
 

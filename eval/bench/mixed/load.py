@@ -211,10 +211,12 @@ class _Load:
 
     def _read(self, reader: int) -> Calls:
         calls, draw = Calls(), np.random.default_rng([self._plan.seed, 8, reader])
-        while not self._over.is_set():
+        while True:
             one, namespace = self._questions[int(draw.integers(len(self._questions)))]
             ids = calls.timed("recall", self._began, partial(self._system.recall, namespace, one.text, one.vector))
             calls.found += one.about in (ids or ())
+            if self._over.is_set():
+                break
         return calls
 
     def _write(self, writer: int) -> Calls:

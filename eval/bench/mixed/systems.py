@@ -341,7 +341,7 @@ class LangGraph(System):
         self._server = EmbeddedServer(folder)
         self._dimensions = folder / "dimensions.json"
         self._context: AbstractContextManager[Any] = nullcontext()
-        self._store: Any = None
+        self._langgraph: Any = None
         if self._dimensions.exists():
             self._enter(json.loads(self._dimensions.read_text(encoding="utf-8")))
 
@@ -352,26 +352,26 @@ class LangGraph(System):
             pool_config={"min_size": _THREADS, "max_size": _THREADS},
             index={"dims": dimensions, "embed": given_lists, "fields": ["text"]},
         )
-        self._store = self._context.__enter__()
-        self._store.setup()
+        self._langgraph = self._context.__enter__()
+        self._langgraph.setup()
 
     def fill(self, items: Iterator[Item]) -> None:
         for batch in _batches(items, 500):
-            if self._store is None:
+            if self._langgraph is None:
                 self._enter(len(batch[0].vector))
                 self._dimensions.write_text(json.dumps(len(batch[0].vector)), encoding="utf-8")
             self.remember(batch)
 
     def recall(self, namespace: str, text: str, vector: NDArray[Any]) -> list[str]:
         with _given({text: vector}):
-            return [found.key for found in self._store.search((namespace,), query=text, limit=_HITS)]
+            return [found.key for found in self._langgraph.search((namespace,), query=text, limit=_HITS)]
 
     def remember(self, items: Sequence[Item]) -> None:
         with _given({item.shown: item.vector for item in items}):
-            self._store.batch([self._put((item.namespace,), item.id, {"text": item.shown}) for item in items])
+            self._langgraph.batch([self._put((item.namespace,), item.id, {"text": item.shown}) for item in items])
 
     def forget(self, namespace: str, id: str) -> None:
-        self._store.delete((namespace,), id)
+        self._langgraph.delete((namespace,), id)
 
     def servers(self) -> list[int]:
         return _pids(self._server.ensure_running())
