@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eval.bench.mixed.systems import SYSTEMS
@@ -64,32 +64,31 @@ def markdown(result: Mapping[str, Any]) -> str:
 
 
 def picture(result: Mapping[str, Any]) -> str:
-    """Return an SVG: percentiles of recalls and writes, recalls a second, and resident memory over time."""
+    """Return an SVG: percentiles and rates of recalls and writes, resident memory over time, and bytes."""
     measured = {name: one["load"] for name, one in result["systems"].items() if "load" in one}
     colours = dict(zip(SYSTEMS, _COLOURS, strict=True))
-    figure, (recalls, writes, rates, memory) = panels(2, 2, width=10, height=7)
+    figure, (recalls, writes, memory, *bars) = panels(2, 3, width=13, height=7)
     for axes, verb in ((recalls, "recall"), (writes, "write")):
+        width = 0.8 / len(measured)
         for place, (name, load) in enumerate(measured.items()):
             heights = [load[verb].get(f"{share}_ms", 0.0) for share in _SHARES]
-            width = 0.8 / len(measured)
             axes.bar([x + place * width for x in range(3)], heights, width=width, color=colours[name], label=name)
-        axes.set_xticks([x + 0.4 - 0.4 / len(measured) for x in range(3)], _SHARES)
+        axes.set_xticks([x + 0.4 - width / 2 for x in range(3)], _SHARES)
         axes.set(yscale="log", title=f"{verb}, ms")
-    places = range(len(measured))
-    rates.barh(
-        places, [load["recalls_per_s"] for load in measured.values()], color=[colours[name] for name in measured]
-    )
-    rates.set_yticks(places, [f"{name} (finds {_number(load['found'])})" for name, load in measured.items()])
-    rates.invert_yaxis()
-    rates.set(title="recalls a second")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
     for name, load in measured.items():
         looks = [one for one in load["memory"] if one["process_mb"] is not None]
         megabytes = [one["process_mb"] + one["server_mb"] for one in looks]
         memory.plot([one["s"] for one in looks], megabytes, color=colours[name], lw=1.8)
     memory.set(title="resident, MiB, servers included", xlabel="s", ylim=(0, None))
-    for axes in (recalls, writes, rates, memory):
+    finds = [f"{name} (finds {_number(load['found'])})" for name, load in measured.items()]
+    _bars(bars[0], "recalls a second", {name: load["recalls_per_s"] for name, load in measured.items()}, colours, finds)
+    _bars(bars[1], "writes a second", {name: load["writes_per_s"] for name, load in measured.items()}, colours)
+    _bars(bars[2], "on disk, MiB", {name: load["bytes"] / 2**20 for name, load in measured.items()}, colours)
+    for axes in (recalls, writes, memory, *bars):
         axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(*recalls.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    figure.legend(*recalls.get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize=9)
     plan = result["plan"]
     figure.suptitle(
         f"{plan['memories']:,} memories, {plan['namespaces']:,} namespaces, {plan['readers']} readers, "
@@ -97,6 +96,16 @@ def picture(result: Mapping[str, Any]) -> str:
         fontsize=11,
     )
     return svg(figure, "A mixed load")
+
+
+def _bars(
+    axes: Any, title: str, values: Mapping[str, float], colours: Mapping[str, str], labels: Sequence[str] = ()
+) -> None:
+    places = range(len(values))
+    axes.barh(places, list(values.values()), color=[colours[name] for name in values])
+    axes.set_yticks(places, labels or [""] * len(values))
+    axes.invert_yaxis()
+    axes.set(title=title)
 
 
 def _times(times: Mapping[str, float]) -> str:

@@ -54,6 +54,7 @@ def mixed(
             except _Failed as error:  # a defect of one system must not end the run
                 say(f"{name} {error}")
                 record.note(name, {"skipped": f"{name} {error}"})
+                shutil.rmtree(record.store(name), ignore_errors=True)
     return {
         "plan": asdict(plan),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -75,14 +76,16 @@ class _Record:
             found = {}
         self.systems: dict[str, dict[str, Any]] = found.get("systems", {})
 
+    def store(self, name: str) -> Path:
+        return self.stores / name.replace(", ", "-").replace(" ", "-").lower()
+
     def note(self, name: str, row: dict[str, Any]) -> None:
         self.systems[name] = row
         self.file.write_text(json.dumps({"plan": self._plan, "systems": self.systems}, indent=1), encoding="utf-8")
 
 
 def _one(name: str, plan: Plan, record: _Record, only_fill: bool, say: Say) -> None:
-    store = record.stores / name.replace(", ", "-").replace(" ", "-").lower()
-    fill = record.systems.get(name, {}).get("fill")
+    store, fill = record.store(name), record.systems.get(name, {}).get("fill")
     if fill is None:
         say(f"{name}: storing {plan.memories:,} memories …")
         shutil.rmtree(store, ignore_errors=True)
