@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import threading
 import time
@@ -32,7 +31,7 @@ from psycopg import sql
 
 import semmem
 from eval.bench.generator import Question, TitledGenerator
-from eval.bench.measures import percentiles
+from eval.bench.measures import percentiles, processor_s
 from eval.path import Counter, installed
 from eval.scale_model import cut_sizes
 from semmem.client.memory import Semmem
@@ -177,7 +176,7 @@ class Nodes:
 
     def _processors(self) -> dict[int, float]:
         """Return the processor seconds of each connection's process."""
-        return {pid: _processor_s(pid) for pids in self.clients().values() for pid in pids}
+        return {pid: processor_s(pid) for pids in self.clients().values() for pid in pids}
 
     def bytes(self) -> dict[str, dict[str, int]]:
         """Return bytes with indexes, by node and table."""
@@ -374,14 +373,6 @@ def _embedding_ms(texts: Sequence[str]) -> float:
     for text in texts:
         model.embed([text])
     return round(1e3 * (time.process_time() - started) / len(texts), 2)
-
-
-def _processor_s(pid: int) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    except OSError:  # it has ended
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -11,14 +11,33 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-__all__ = ["asked", "bytes_of", "clients", "growth", "percentiles", "resident_mb", "timed_calls"]
+__all__ = [
+    "asked",
+    "bytes_of",
+    "clients",
+    "growth",
+    "percentiles",
+    "processor_s",
+    "resident_mb",
+    "tail",
+    "timed_calls",
+]
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:
     """Return p50 and p95 in milliseconds."""
     ordered = sorted(seconds)
-    index = min(len(ordered) - 1, int(0.95 * len(ordered)))
-    return {"p50_ms": round(statistics.median(ordered) * 1e3, 3), "p95_ms": round(ordered[index] * 1e3, 3)}
+    return {"p50_ms": round(statistics.median(ordered) * 1e3, 3), "p95_ms": _at(ordered, 0.95)}
+
+
+def tail(seconds: Sequence[float]) -> dict[str, float]:
+    """Return p50, p95, p99 and the most in milliseconds; nothing where there was no call."""
+    ordered = sorted(seconds)
+    return {**percentiles(ordered), "p99_ms": _at(ordered, 0.99), "most_ms": _at(ordered, 1.0)} if ordered else {}
+
+
+def _at(ordered: Sequence[float], share: float) -> float:
+    return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1e3, 3)
 
 
 def asked(work: Callable[[int], Any], count: int, *, rounds: int = 2, at_most_s: float = math.inf) -> dict[str, float]:
@@ -83,6 +102,15 @@ def resident_mb(pid: int | str = "self") -> float | None:
     except OSError:
         return None
     return next((round(int(line.split()[1]) / 1024, 1) for line in lines if line.startswith("Pss:")), None)
+
+
+def processor_s(pid: int) -> float:
+    """Return the seconds that a process has been on a processor, 0 where it has ended or the system does not say."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def bytes_of(folder: Path) -> int:

@@ -23,7 +23,7 @@ import numpy as np
 
 from semmem.text.passages import terms
 
-__all__ = ["OTHERS", "Other", "absent", "encoder", "opened"]
+__all__ = ["OTHERS", "Other", "absent", "encoder", "lacking", "opened"]
 
 _DEPTH = 100
 _K = 60
@@ -50,7 +50,12 @@ class Kind:
 
 def absent(name: str) -> str | None:
     """Return a sentence that says what is not installed for the system ``name``, None where all is."""
-    modules = [module for module in OTHERS[name].needs if not _has_module(module)]
+    return lacking(name, OTHERS[name].needs)
+
+
+def lacking(name: str, needs: Sequence[str]) -> str | None:
+    """Return a sentence that says which modules ``needs`` of a system are not installed, None where all are."""
+    modules = [module for module in needs if not _has_module(module)]
     return f"{name} is skipped: {', '.join(modules)} is not installed." if modules else None
 
 

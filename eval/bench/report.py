@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["markdown", "plot"]
+__all__ = ["head", "markdown", "plot", "row"]
 
 _COUNTS = {"files": "files", "functions": "functions", "calls": "calls", "round_trips": "round trips"}
 """What the report says of a verb's path, of all that is counted; bench.json has the rest."""
@@ -28,7 +28,7 @@ def markdown(result: Mapping[str, Any]) -> str:
     """Return the tables of a run: recalls, other systems with ratios, ingest, space, growth."""
     sizes = sorted(result["sizes"], key=int)
     rows = result["sizes"]
-    head = [f"{int(size):,}{'' if rows[size].get('in_memory', True) else ' (not in memory)'}" for size in sizes]
+    titles = [f"{int(size):,}{'' if rows[size].get('in_memory', True) else ' (not in memory)'}" for size in sizes]
     out = [
         "# What a recall and an ingest take",
         "",
@@ -39,7 +39,7 @@ def markdown(result: Mapping[str, Any]) -> str:
         "## Recall, p50 / p95 in milliseconds, and the growth exponent x of time ~ n^x; of a recall from memory over "
         "the sizes in memory",
         "",
-        *_head(["", *head, "x"]),
+        *head(["", *titles, "x"]),
     ]
     names = [name for name in dict.fromkeys(n for size in sizes for n in rows[size]["recall"]) if name != "found"]
     for name in names:
@@ -47,13 +47,13 @@ def markdown(result: Mapping[str, Any]) -> str:
             legs = dict.fromkeys(leg for size in sizes for leg in rows[size]["recall"]["legs"])
             for leg in legs:
                 cells = [_times(rows[size]["recall"]["legs"].get(leg)) for size in sizes]
-                out.append(_row([f"leg: {leg}", *cells, _number(result["growth"].get(f"leg: {leg}"))]))
+                out.append(row([f"leg: {leg}", *cells, _number(result["growth"].get(f"leg: {leg}"))]))
             continue
         cells = [_times(rows[size]["recall"].get(name)) for size in sizes]
-        out.append(_row([name, *cells, _number(result["growth"].get(name))]))
+        out.append(row([name, *cells, _number(result["growth"].get(name))]))
     out += ["", "## Beside others: p50 in milliseconds, text in / vectors given; in brackets semmem's over theirs", ""]
-    out += _head(["", *head])
-    out.append(_row(["semmem", *(_pair(rows[size]["recall"]) for size in sizes)]))
+    out += head(["", *titles])
+    out.append(row(["semmem", *(_pair(rows[size]["recall"]) for size in sizes)]))
     reasons = []
     for name in dict.fromkeys(n for size in sizes for n in rows[size]["others"]):
         cells = []
@@ -63,27 +63,27 @@ def markdown(result: Mapping[str, Any]) -> str:
             if "skipped" in other:
                 reasons.append(other["skipped"])
             cells.append(f"{_pair(other)} ({ratio['text in']} / {ratio['vectors given']})" if ratio else "")
-        out.append(_row([name, *cells]))
+        out.append(row([name, *cells]))
     out += ["", *dict.fromkeys(f"- {why}" for why in reasons if why)]
-    out += ["", "## Ingest, vectors given", "", *_head(["", *head])]
+    out += ["", "## Ingest, vectors given", "", *head(["", *titles])]
     for key, name in _INGEST.items():
-        out.append(_row([name, *(_number(rows[size]["ingest"].get(key)) for size in sizes)]))
+        out.append(row([name, *(_number(rows[size]["ingest"].get(key)) for size in sizes)]))
     for name in dict.fromkeys(n for size in sizes for n in rows[size]["others"]):
         cells = [_number(rows[size]["others"].get(name, {}).get("memories_per_s")) for size in sizes]
         if any(cells):
-            out.append(_row([f"{name}, {_INGEST['memories_per_s']}", *cells]))
+            out.append(row([f"{name}, {_INGEST['memories_per_s']}", *cells]))
     growths = [result["growth"].get(name) for name in ("ingest", "ingest, without maintain")]
     with_maintain, without = ("it takes two sizes" if one is None else _number(one) for one in growths)
     out += ["", f"Growth exponent of ingest, maintain included: {with_maintain}; without it: {without}."]
-    out += ["", "## Space, in MiB", "", *_head(["", *head])]
-    out.append(_row(["on disk", *(_mib(rows[size]["space"]["bytes"]) for size in sizes)]))
+    out += ["", "## Space, in MiB", "", *head(["", *titles])]
+    out.append(row(["on disk", *(_mib(rows[size]["space"]["bytes"]) for size in sizes)]))
     for table in dict.fromkeys(t for size in sizes for t in rows[size]["space"]["tables"]):
-        out.append(_row([f"table {table}", *(_mib(rows[size]["space"]["tables"].get(table, 0)) for size in sizes)]))
+        out.append(row([f"table {table}", *(_mib(rows[size]["space"]["tables"].get(table, 0)) for size in sizes)]))
     for key, name in (("resident_mb", "resident, this process"), ("server_mb", "resident, connections of the server")):
-        out.append(_row([name, *(_number(rows[size]["space"][key]) for size in sizes)]))
+        out.append(row([name, *(_number(rows[size]["space"][key]) for size in sizes)]))
     if result.get("path"):
-        out += ["", "## What a verb passes through (counted, not timed)", "", *_head(["", *_COUNTS.values()])]
-        out += [_row([name, *(str(counts[what]) for what in _COUNTS)]) for name, counts in result["path"]]
+        out += ["", "## What a verb passes through (counted, not timed)", "", *head(["", *_COUNTS.values()])]
+        out += [row([name, *(str(counts[what]) for what in _COUNTS)]) for name, counts in result["path"]]
     return "\n".join(out) + "\n"
 
 
@@ -112,11 +112,13 @@ def plot(result: Mapping[str, Any]) -> str:
     return out.getvalue()
 
 
-def _head(cells: list[str]) -> list[str]:
-    return [_row(cells), "|" + "---|" * len(cells)]
+def head(cells: list[str]) -> list[str]:
+    """Return the first two lines of a table."""
+    return [row(cells), "|" + "---|" * len(cells)]
 
 
-def _row(cells: list[str]) -> str:
+def row(cells: list[str]) -> str:
+    """Return a line of a table."""
     return "| " + " | ".join(cells) + " |"
 
 

@@ -1,4 +1,4 @@
-"""The benchmark of speed and space, and its other cases: growth, starts, the second day of a store, its reads."""
+"""The benchmark of speed and space, and its other cases: growth, starts, second day, reads, a mixed load."""
 
 from __future__ import annotations
 
@@ -144,3 +144,51 @@ def reads_(
 
     with error_line():
         say(json.dumps(reads(memories, folder), indent=1))
+
+
+@cases.command("mixed")
+def mixed_(
+    memories: Annotated[int, typer.Option(min=1, help="memories that each system is filled with")] = 100_000,
+    namespaces: Annotated[int, typer.Option(min=1, help="whose sizes, and recalls, follow Zipf's law")] = 1_000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="of the load, for each system")] = 60,
+    readers: Annotated[int, typer.Option(min=1, help="threads that recall without a pause")] = 8,
+    writers: Annotated[int, typer.Option(min=1, help="threads that remember, update and forget")] = 2,
+    pace: Annotated[float, typer.Option(min=0, help="writes a second of each writer at most; 0: no pause")] = 2,
+    upkeep: Annotated[float, typer.Option(min=0.1, help="seconds from one maintain, or optimize, to the next")] = 600,
+    patience: Annotated[float, typer.Option(min=1, help="seconds after which a system is given up")] = 6 * 3600,
+    system: Annotated[
+        list[str] | None, typer.Option(help="only this one, others keep their numbers; repeatable; default: all")
+    ] = None,
+    only_fill: Annotated[bool, typer.Option("--only-fill", help="fill; the next call loads")] = False,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option(help="folder of stores and report; default: in eval/runs")] = None,
+    json_: AsJson = False,
+) -> None:
+    """Recalls and writes at once, over many namespaces: percentiles, rates, disk, memory and its growth, errors.
+
+    Each system is filled and loaded in a process of its own, one after the other, with the same texts, vectors and
+    order of calls. The same command resumes an interrupted run. The folder gets mixed.json, mixed.md and mixed.svg.
+    """
+    from eval.bench.mixed.load import Plan
+    from eval.bench.mixed.report import markdown, picture
+    from eval.bench.mixed.run import mixed
+    from eval.bench.mixed.systems import SYSTEMS
+
+    with error_line():
+        if unknown := sorted(set(system or ()) - set(SYSTEMS)):
+            raise DatasetError(f"There is no system {unknown[0]!r}; there are {'; '.join(SYSTEMS)}.")
+        plan = Plan(memories, namespaces, seconds, readers, writers, pace, upkeep, patience, seed)
+        folder = out or RUNS / "bench" / f"mixed-{memories}-{namespaces}-{seed}"
+        result = mixed(
+            plan,
+            folder,
+            system or list(SYSTEMS),
+            only_fill=only_fill,
+            say=lambda line: err.print(line, soft_wrap=True, markup=False),
+        )
+        text = markdown(result)
+        (folder / "mixed.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        (folder / "mixed.md").write_text(text, encoding="utf-8")
+        if any("load" in one for one in result["systems"].values()):
+            (folder / "mixed.svg").write_text(picture(result), encoding="utf-8")
+        say(json.dumps(result) if json_ else text)

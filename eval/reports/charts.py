@@ -10,7 +10,7 @@ from typing import Any
 
 from eval.statistics.verdict import REFUSED, kind_of
 
-__all__ = ["components", "forest", "heat_map", "scatter", "sweep"]
+__all__ = ["components", "forest", "heat_map", "panels", "scatter", "svg", "sweep"]
 
 _COLOURS = {"helps": "#1a7f4b", "hurts": "#b3261e", "not separated": "#5f6368", "described only": "#5f6368"}
 _LEGS = {"lexical": "#4c78a8", "dense": "#f58518", "graph": "#54a24b", "exact": "#b279a2", "reserve": "#9d755d"}
@@ -18,7 +18,8 @@ _REACH = "what the leg can do (a cross: no verdict there)"
 _ZONES = {"unreachable": "#e0e0e0", "boost-only": "#fbe3e1", "possible": "#fdf3d8", "guaranteed": "#dff2e5"}
 
 
-def _figure(width: float, height: float) -> tuple[Any, Any]:
+def panels(rows: int, columns: int, *, width: float, height: float) -> tuple[Any, list[Any]]:
+    """Return a figure and its axes, row by row."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -26,10 +27,16 @@ def _figure(width: float, height: float) -> tuple[Any, Any]:
 
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "semmem", "font.size": 10})
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
+    return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
-def _svg(figure: Any, title: str) -> str:
+def _figure(width: float, height: float) -> tuple[Any, Any]:
+    figure, (axes,) = panels(1, 1, width=width, height=height)
+    return figure, axes
+
+
+def svg(figure: Any, title: str) -> str:
+    """Return a figure as SVG without a heading of XML."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Title": title})
     text = out.getvalue()
@@ -63,7 +70,7 @@ def forest(comparisons: Sequence[Mapping[str, Any]], metric: str) -> str:
     axes.set_xlabel(f"difference in {metric}, interval at 95 %")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    return _svg(figure, f"Differences in {metric}")
+    return svg(figure, f"Differences in {metric}")
 
 
 def _end(paired: Mapping[str, Any], end: str) -> float:
@@ -126,7 +133,7 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
         below.set_ylim(0, max(1, *(c["turnover"]["leg-only"] for c in rows)) * 1.08)
         below.locator_params(axis="y", integer=True)
     below.set_xlabel(setting)
-    return _svg(figure, f"{metric} over {setting}")
+    return svg(figure, f"{metric} over {setting}")
 
 
 def _strongest(reach: Mapping[str, str]) -> str | None:
@@ -161,7 +168,7 @@ def heat_map(comparisons: Sequence[Mapping[str, Any]], settings: Sequence[str], 
     axes.set_xlabel(settings[0])
     axes.set_ylabel(settings[1])
     figure.colorbar(image, label=f"difference in {metric}")
-    return _svg(figure, f"{metric} over {settings[0]} and {settings[1]}")
+    return svg(figure, f"{metric} over {settings[0]} and {settings[1]}")
 
 
 def components(name: str, places: Sequence[Mapping[str, float]]) -> str:
@@ -184,7 +191,7 @@ def components(name: str, places: Sequence[Mapping[str, float]]) -> str:
     axes.set_title(name, fontsize=10)
     axes.legend(fontsize=8, loc="upper right")  # the best place takes long to find where the machine is busy
     axes.spines[["top", "right"]].set_visible(False)
-    return _svg(figure, f"Components of {name}")
+    return svg(figure, f"Components of {name}")
 
 
 def scatter(comparison: Mapping[str, Any], base: Sequence[float], other: Sequence[float]) -> str:
@@ -200,4 +207,4 @@ def scatter(comparison: Mapping[str, Any], base: Sequence[float], other: Sequenc
     axes.set_xlabel(f"{comparison['metric']} of a question: {comparison['base']}", fontsize=9)
     axes.set_ylabel(comparison["other"], fontsize=9)
     axes.set_title(comparison["name"], fontsize=9)
-    return _svg(figure, comparison["name"])
+    return svg(figure, comparison["name"])

@@ -1,0 +1,293 @@
+"""What readers and writers do, the same for every system, and how it is measured."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from eval.bench.generator import Generator, Question
+from eval.bench.measures import bytes_of, processor_s, resident_mb, tail
+from eval.bench.mixed.systems import SYSTEMS, Item, System
+from semmem.model.failure import reason
+
+__all__ = ["Plan", "Write", "filled", "loaded", "writes"]
+
+_BATCH = 8
+"""Memories of a write that remembers."""
+_POOL = 2_000
+"""Different questions, made before the readers start."""
+_OF_20 = {"update": 3, "forget": 1}
+"""Writes of twenty, on average, that change an older memory; all others remember a batch."""
+_NEW = 10**9
+"""The number of the first memory of the first writer; the next writer's is twice as large."""
+Kind = Literal["remember", "update", "forget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A mixed load: ``pace`` is how many writes a second each writer begins at most, ``upkeep_s`` how often upkeep is.
+
+    ``patience_s`` is the time after which the process of a system is ended, while it fills and again under load.
+    """
+
+    memories: int = 100_000
+    namespaces: int = 1_000
+    seconds: float = 60
+    readers: int = 8
+    writers: int = 2
+    pace: float = 2
+    upkeep_s: float = 600
+    patience_s: float = 6 * 3600
+    seed: int = 0
+
+    @property
+    def generator(self) -> Generator:
+        """The generator of its memories and questions."""
+        return _generator(self.seed, self.namespaces)
+
+
+@cache
+def _generator(seed: int, namespaces: int) -> Generator:
+    return Generator(seed, namespaces=namespaces)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write: a batch that is remembered in one namespace, or one older memory that is updated or forgotten."""
+
+    kind: Kind
+    items: tuple[Item, ...]
+
+
+def item_of(generator: Generator, number: int) -> Item:
+    """Return memory ``number`` of a generator."""
+    made = generator.memory(number)
+    return Item(made["id"], made["namespace"], made["title"], made["text"], generator.vector(number))
+
+
+def writes(plan: Plan, writer: int) -> Iterator[Write]:
+    """Yield the writes of a writer without an end: the same for every system, however far it gets.
+
+    Older memories are dealt out, so that no writer changes what another one forgets: by the remainder of their number,
+    each writer updates one share, and forgets the memories of another one in turn.
+    """
+    generator, shares = plan.generator, 2 * plan.writers
+    fresh = count(_NEW * (writer + 1))
+    to_update = range(writer, plan.memories, shares)
+    to_forget = iter(range(plan.writers + writer, plan.memories, shares))
+    for number in count():
+        draw = np.random.default_rng([plan.seed, 7, writer, number])
+        turn = int(draw.integers(20))
+        if turn < _OF_20["forget"] and (old := next(to_forget, None)) is not None:
+            yield Write("forget", (item_of(generator, old),))
+        elif turn < sum(_OF_20.values()) and to_update:
+            item = item_of(generator, to_update[int(draw.integers(len(to_update)))])
+            text = f"{item.text} Change {number} of writer {writer}."
+            yield Write("update", (replace(item, text=text),))
+        else:
+            items = [item_of(generator, next(fresh)) for _ in range(_BATCH)]
+            yield Write("remember", tuple(replace(one, namespace=items[0].namespace) for one in items))  # of one user
+
+
+@dataclass(slots=True)
+class Calls:
+    """The calls of one thread: seconds by verb, errors, and how many recalls returned the memory asked for."""
+
+    seconds: dict[str, array[float]] = field(default_factory=dict)
+    ended: dict[str, array[float]] = field(default_factory=dict)
+    errors: Counter[str] = field(default_factory=Counter)
+    found: int = 0
+
+    def timed(self, verb: str, began: float, call: Callable[[], Any]) -> Any:
+        """Call, and note how long it took and when it ended after ``began``; note an error and return None."""
+        start = time.perf_counter()
+        try:
+            answer = call()
+        except Exception as error:  # noqa: BLE001  # a system that fails under load is what is looked for
+            self.errors[f"{verb}: {reason(error)}"] += 1
+            return None
+        end = time.perf_counter()
+        self.seconds.setdefault(verb, array("d")).append(end - start)
+        self.ended.setdefault(verb, array("d")).append(end - began)
+        return answer
+
+
+def filled(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
+    """Fill a system and close it; return the rate without the seconds in which memories were made, and bytes."""
+    making = 0.0
+
+    def items() -> Iterator[Item]:
+        nonlocal making
+        for number in range(plan.memories):
+            start = time.perf_counter()
+            item = item_of(plan.generator, number)
+            making += time.perf_counter() - start
+            yield item
+
+    system = SYSTEMS[name](folder)
+    start = time.perf_counter()
+    try:
+        system.fill(items())
+        seconds = time.perf_counter() - start - making
+    finally:
+        system.close()
+    return {
+        "seconds": round(seconds, 1),
+        "memories_per_s": round(plan.memories / seconds, 1),
+        "bytes": bytes_of(folder),
+    }
+
+
+def loaded(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
+    """Open a filled system, let readers and writers at it, and return what was measured."""
+    questions = [plan.generator.question(number, plan.memories) for number in range(min(_POOL, plan.memories))]
+    namespaces = [plan.generator.memory(int(one.about[1:]))["namespace"] for one in questions]
+    start = time.perf_counter()
+    system = SYSTEMS[name](folder)
+    try:
+        system.recall(namespaces[0], questions[0].text, questions[0].vector)
+        opened_s = time.perf_counter() - start
+        load = _Load(system, plan, list(zip(questions, namespaces, strict=True)))
+        measured = load.run()
+    finally:
+        system.close()
+    degraded = Counter(system.degraded)
+    return {"opened_s": round(opened_s, 2), **measured, "degraded": dict(degraded), "bytes": bytes_of(folder)}
+
+
+class _Load:
+    """One load of one system: its threads, and what is looked at while they work."""
+
+    def __init__(self, system: System, plan: Plan, questions: Sequence[tuple[Question, str]]) -> None:
+        self._system, self._plan, self._questions = system, plan, questions
+        self._over = threading.Event()
+        self._began = 0.0
+
+    def run(self) -> dict[str, Any]:
+        """Run the threads until the time is over; return the numbers."""
+        plan = self._plan
+        memory: list[dict[str, float | None]] = []
+        before = self._processors()
+        self._began = time.perf_counter()
+        with ThreadPoolExecutor(plan.readers + plan.writers + 1) as pool:
+            reading = [pool.submit(self._read, reader) for reader in range(plan.readers)]
+            writing = [pool.submit(self._write, writer) for writer in range(plan.writers)]
+            keeping = pool.submit(self._keep)
+            try:
+                every = min(60.0, plan.seconds / 6)
+                for turn in count():
+                    memory.append(self._memory())
+                    if self._over.wait(max(0.0, min(turn * every + every, plan.seconds) - self._elapsed())):
+                        break
+                    if self._elapsed() >= plan.seconds:
+                        break
+            finally:
+                self._over.set()
+            readers, writers = [one.result() for one in reading], [one.result() for one in writing]
+            elapsed = self._elapsed()
+            kept = keeping.result()
+        memory.append(self._memory())
+        after = self._processors()
+        return _summed(readers, writers, kept, elapsed) | {
+            "memory": memory,
+            "grown_mb": _grown(memory),
+            "processor_s": {what: round(after[what] - before[what], 1) for what in after},
+        }
+
+    def _elapsed(self) -> float:
+        return time.perf_counter() - self._began
+
+    def _read(self, reader: int) -> Calls:
+        calls, draw = Calls(), np.random.default_rng([self._plan.seed, 8, reader])
+        while True:
+            one, namespace = self._questions[int(draw.integers(len(self._questions)))]
+            ids = calls.timed("recall", self._began, partial(self._system.recall, namespace, one.text, one.vector))
+            calls.found += one.about in (ids or ())
+            if self._over.is_set():
+                break
+        return calls
+
+    def _write(self, writer: int) -> Calls:
+        calls, plan, system = Calls(), self._plan, self._system
+        for turn, write in enumerate(writes(plan, writer)):
+            due = turn / plan.pace if plan.pace else 0.0
+            if self._over.wait(max(0.0, due - self._elapsed())):
+                break
+            first = write.items[0]
+            verbs: dict[Kind, Callable[[], None]] = {
+                "remember": partial(system.remember, write.items),
+                "update": partial(system.update, first),
+                "forget": partial(system.forget, first.namespace, first.id),
+            }
+            calls.timed(write.kind, self._began, verbs[write.kind])
+        return calls
+
+    def _keep(self) -> Calls:
+        calls = Calls()
+        while not self._over.wait(self._plan.upkeep_s):
+            calls.timed("upkeep", self._began, self._system.upkeep)
+        return calls
+
+    def _memory(self) -> dict[str, float | None]:
+        shares = [share for pid in self._system.servers() if (share := resident_mb(pid)) is not None]
+        server = round(sum(shares), 1) if shares else 0.0
+        return {"s": round(self._elapsed(), 1), "process_mb": resident_mb(os.getpid()), "server_mb": server}
+
+    def _processors(self) -> dict[str, float]:
+        return {"process": time.process_time(), "server": sum(processor_s(pid) for pid in self._system.servers())}
+
+
+def _grown(memory: Sequence[dict[str, float | None]]) -> float | None:
+    """Return by how much process and server grew from the second look on, at which caches are mostly full."""
+    ends = [one["process_mb"] for one in (memory[1], memory[-1])]
+    servers = [one["server_mb"] or 0.0 for one in (memory[1], memory[-1])]
+    if ends[0] is None or ends[1] is None:
+        return None
+    return round(ends[1] + servers[1] - ends[0] - servers[0], 1)
+
+
+def _summed(readers: Sequence[Calls], writers: Sequence[Calls], kept: Calls, elapsed: float) -> dict[str, Any]:
+    recalls = _joined(readers, "recall")
+    kinds = {kind: _joined(writers, kind) for kind in ("remember", "update", "forget")}
+    every = [took for of_kind in kinds.values() for took in of_kind]
+    errors = sum((one.errors for one in (*readers, *writers, kept)), Counter[str]())
+    return {
+        "seconds": round(elapsed, 1),
+        "recall": tail(recalls),
+        "recalls": len(recalls),
+        "recalls_per_s": round(len(recalls) / elapsed, 1),
+        "found": round(sum(one.found for one in readers) / len(recalls), 3) if recalls else None,
+        "write": tail(every),
+        "writes": {kind: {"calls": len(took), **tail(took)} for kind, took in kinds.items()},
+        "writes_per_s": round(len(every) / elapsed, 2),
+        "memories_per_s": round(len(kinds["remember"]) * _BATCH / elapsed, 1),
+        "upkeep_s": [round(took, 1) for took in kept.seconds.get("upkeep", ())],
+        "by_minute": _by_minute(readers),
+        "errors": dict(errors.most_common(10)),
+        "errors_in_all": sum(errors.values()),
+    }
+
+
+def _joined(threads: Sequence[Calls], verb: str) -> list[float]:
+    return [took for calls in threads for took in calls.seconds.get(verb, ())]
+
+
+def _by_minute(readers: Sequence[Calls]) -> list[dict[str, float]]:
+    """Return percentiles and the number of the recalls that ended in each minute."""
+    minutes: dict[int, list[float]] = {}
+    for calls in readers:
+        for took, at in zip(calls.seconds.get("recall", ()), calls.ended.get("recall", ()), strict=True):
+            minutes.setdefault(int(at // 60), []).append(took)
+    return [{"recalls": len(minutes[minute]), **tail(minutes[minute])} for minute in sorted(minutes)]

@@ -1,0 +1,185 @@
+"""The mixed load: every system gets the same calls, a run says what each did and goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import semmem
+from eval.bench import others
+from eval.bench.measures import processor_s, tail
+from eval.bench.mixed import load, systems
+from eval.bench.mixed.load import Plan, Write, filled, loaded, writes
+from eval.bench.mixed.report import markdown, picture
+from eval.bench.mixed.systems import SYSTEMS, Item, absent
+from eval.cli import app
+
+FEW = Plan(memories=40, namespaces=3, seconds=0.6, readers=2, writers=2, pace=20, upkeep_s=0.2)
+
+
+def ids(made: list[Write], kind: str) -> list[str]:
+    return [item.id for write in made if write.kind == kind for item in write.items]
+
+
+def test_the_writes_of_a_writer_are_the_same_every_time_and_others_of_another_writer() -> None:
+    first, again, other = (list(islice(writes(FEW, writer), 20)) for writer in (0, 0, 1))
+    assert [(write.kind, [item.text for item in write.items]) for write in first] == [
+        (write.kind, [item.text for item in write.items]) for write in again
+    ]
+    assert ids(first, "remember")[:2] == ["m1000000000", "m1000000001"]
+    assert ids(other, "remember")[:2] == ["m2000000000", "m2000000001"]
+
+
+def test_no_writer_changes_what_another_forgets_and_each_memory_is_forgotten_once() -> None:
+    plan = Plan(memories=10, namespaces=1, writers=2)
+    made = [list(islice(writes(plan, writer), 90)) for writer in (0, 1)]
+    assert [ids(one, "forget") for one in made] == [["m2", "m6"], ["m3", "m7"]]
+    assert [set(ids(one, "update")) for one in made] == [{"m0", "m4", "m8"}, {"m1", "m5", "m9"}]
+
+
+def test_a_batch_is_of_one_namespace_and_an_update_keeps_that_of_its_memory() -> None:
+    made = list(islice(writes(FEW, 0), 60))
+    batches = [write.items for write in made if write.kind == "remember"]
+    assert {len(batch) for batch in batches} == {8}
+    assert {len({item.namespace for item in batch}) for batch in batches} == {1}
+    changed = next(write.items[0] for write in made if write.kind == "update")
+    stored = FEW.generator.memory(int(changed.id[1:]))
+    assert changed.namespace == stored["namespace"]
+    assert changed.text.startswith(stored["text"] + " Change ")
+
+
+def test_the_tail_has_three_percentiles_and_the_most_and_no_call_has_none() -> None:
+    assert tail([number / 1000 for number in range(1, 101)]) == {
+        "p50_ms": 50.5, "p95_ms": 96.0, "p99_ms": 100.0, "most_ms": 100.0,
+    }  # fmt: skip
+    assert tail([]) == {}
+
+
+def test_seconds_on_a_processor_are_those_of_the_system_and_none_of_a_process_that_has_ended() -> None:
+    assert processor_s(os.getpid()) > 0
+    assert processor_s(2**30) == 0
+
+
+def test_a_system_under_load_has_what_the_writers_stored_and_nothing_that_they_forgot(tmp_path: Path) -> None:
+    fill = filled("semmem, SQLite", FEW, tmp_path)
+    assert fill["memories_per_s"] > 0
+    with semmem.connect(f"sqlite:{tmp_path}/semmem.db", embedder="none") as mem:
+        assert mem.stats().memories == 40
+    row = loaded("semmem, SQLite", FEW, tmp_path)
+    assert (row["errors"], row["degraded"], row["errors_in_all"]) == ({}, {}, 0)
+    calls = {kind: row["writes"][kind]["calls"] for kind in ("remember", "update", "forget")}
+    with semmem.connect(f"sqlite:{tmp_path}/semmem.db", embedder="none") as mem:
+        assert mem.stats().memories == 40 + 8 * calls["remember"] - calls["forget"]
+    assert row["recalls"] == sum(minute["recalls"] for minute in row["by_minute"]) > 0
+    assert row["found"] > 0.9
+    assert set(row["recall"]) == {"p50_ms", "p95_ms", "p99_ms", "most_ms"}
+    assert len(row["memory"]) >= 2
+    assert row["bytes"] > 0
+
+
+def test_what_fails_under_load_is_counted_by_verb_and_reason_and_the_thread_goes_on() -> None:
+    calls = load.Calls()
+    assert [calls.timed("recall", 0.0, partial(divmod, 7, number)) for number in (0, 2, 0)] == [None, (3, 1), None]
+    assert dict(calls.errors) == {"recall: ZeroDivisionError: integer division or modulo by zero": 2}
+    assert len(calls.seconds["recall"]) == 1
+
+
+def test_growth_is_counted_from_the_second_look_and_has_the_servers_in_it() -> None:
+    looks = [{"s": float(s), "process_mb": a, "server_mb": b} for s, a, b in ((0, 50, 10), (1, 80, 20), (2, 85, 23))]
+    assert load._grown(looks) == 8.0
+    assert load._grown([{**looks[0], "process_mb": None}] * 2) is None
+
+
+def test_a_library_that_asks_for_vectors_gets_those_of_its_texts_once() -> None:
+    with systems._given({"a": np.array([1.0, 0.0]), "b": np.array([0.0, 1.0])}):
+        assert systems.given_lists(["b", "a"]) == [[0.0, 1.0], [1.0, 0.0]]
+        with pytest.raises(KeyError):
+            systems.given_lists(["a"])
+
+
+def test_a_system_without_titles_is_given_title_and_text_as_one() -> None:
+    vector = np.zeros(2)
+    assert Item("m1", "n0", "Kestrel", "Our logger.", vector).shown == "Kestrel\nOur logger."
+    assert Item("m1", "n0", None, "Our logger.", vector).shown == "Our logger."
+
+
+def test_a_system_that_is_not_installed_is_skipped_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(others, "find_spec", lambda name: None)
+    assert absent("Qdrant, local") == "Qdrant, local is skipped: qdrant_client is not installed."
+    assert absent("semmem") is None
+
+
+def test_a_system_that_is_none_is_refused() -> None:
+    done = CliRunner().invoke(app, ["bench", "mixed", "--system", "grep"])
+    assert done.exit_code == 2
+    assert f"There is no system 'grep'; there are {'; '.join(SYSTEMS)}." in " ".join(done.output.split())
+
+
+def measured(**more: Any) -> dict[str, Any]:
+    times = {"p50_ms": 10.0, "p95_ms": 20.0, "p99_ms": 30.0, "most_ms": 40.0}
+    look = {"s": 0.0, "process_mb": 100.0, "server_mb": 20.0}
+    row = {
+        "recall": times, "write": times, "recalls_per_s": 80.0, "writes_per_s": 4.0, "found": 0.99, "grown_mb": 5.0,
+        "errors": {}, "errors_in_all": 0, "degraded": {}, "memory": [look, look, {**look, "s": 60.0}],
+        "processor_s": {"process": 50.0, "server": 12.5}, "bytes": 3 * 2**20,
+    }  # fmt: skip
+    return {"fill": {"memories_per_s": 400.0, "bytes": 2 * 2**20}, "load": {**row, **more}}
+
+
+def test_the_report_and_the_picture_have_each_system_and_what_failed() -> None:
+    failed = measured(errors={"forget: OSError: full": 2}, errors_in_all=2, degraded={"dense: late": 1})
+    result = {
+        "plan": {"memories": 1000, "namespaces": 10, "seconds": 60.0, "readers": 8, "writers": 2, "pace": 2.0,
+                 "upkeep_s": 600.0},
+        "versions": {"semmem": "1"}, "machine": "m", "at": "now",
+        "systems": {"semmem": measured(), "LanceDB": failed, "txtai": {"skipped": "txtai is skipped."}},
+    }  # fmt: skip
+    text = markdown(result)
+    assert "| semmem | 10 / 20 / 30 | 80 | 0.99 | 10 / 20 / 30 | 4 | 0 |" in text
+    assert "| semmem | 400 | 2 | 3 | 120 / 120 | 5 | 62.5 |" in text
+    assert "| LanceDB | 10 / 20 / 30 | 80 | 0.99 | 10 / 20 / 30 | 4 | 3 |" in text
+    assert "- LanceDB, 2 times: forget: OSError: full\n- LanceDB, 1 times: degraded, dense: late" in text
+    assert "- txtai is skipped." in text
+    drawn = picture(result)
+    assert drawn.count("<svg") == 1
+    assert "semmem (finds 0.99)" in drawn
+    assert "txtai" not in drawn
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # processes of their own, on a machine that may be busy
+def test_a_run_fills_loads_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    few = ["bench", "mixed", "--memories", "60", "--namespaces", "3", "--seconds", "1", "--out", str(tmp_path)]
+    ours = [*few, "--system", "semmem", "--system", "semmem, SQLite"]
+    done = CliRunner().invoke(app, [*ours, "--only-fill"])
+    assert done.exit_code == 0, done.output
+    assert not (tmp_path / "mixed.svg").exists()
+    assert sorted(path.name for path in (tmp_path / "stores").iterdir()) == ["semmem", "semmem-sqlite"]
+    done = CliRunner().invoke(app, ours)
+    assert done.exit_code == 0, done.output
+    assert "storing" not in done.output
+    assert list((tmp_path / "stores").iterdir()) == []
+    done = CliRunner().invoke(app, ours)
+    assert "semmem, SQLite: measured already, in measured.json." in done.output
+    result = json.loads((tmp_path / "mixed.json").read_text(encoding="utf-8"))
+    assert list(result["systems"]) == ["semmem", "semmem, SQLite"]
+    assert all(one["load"]["errors_in_all"] == 0 for one in result["systems"].values())
+    assert result["systems"]["semmem"]["load"]["memory"][0]["server_mb"] > 0
+    assert (tmp_path / "mixed.md").read_text(encoding="utf-8") == markdown(result)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_system_that_takes_too_long_is_ended_and_named(tmp_path: Path) -> None:
+    few = ["bench", "mixed", "--memories", "100000", "--seconds", "0.1", "--patience", "1", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, [*few, "--system", "semmem, SQLite"])
+    assert done.exit_code == 0, done.output
+    assert "semmem, SQLite was ended after 1 s; give it more by --patience." in " ".join(done.output.split())
