@@ -281,3 +281,16 @@ def test_bounded_expired_and_sensitive_memories_count_as_in_postgresql(
             small, large = (said(mem, question, namespace=space, limit=30, **how) for mem in both)
             assert small == large, (question, how)
             assert "pin" not in dict(small)
+
+
+def test_a_renamed_namespace_too_large_for_memory_is_found_by_its_words(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resident, "MOST", 0)
+    with semmem.connect(url, embedder="none", recipe="lexical") as mem:
+        mem.remember("The heron stands in the reeds.", id="other", namespace="other")
+        mem.remember("The heron nests on the roof.", id="a", namespace="old")
+        mem.rename_namespace("old", "new")
+        assert [hit.id for hit in mem.recall("heron", namespace="new")] == ["a"]
+        assert mem.copy_namespace("new", "copy") == 1
+        assert [hit.id for hit in mem.recall("heron", namespace="copy")] == ["a"]
