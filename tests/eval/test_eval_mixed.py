@@ -90,6 +90,8 @@ def test_what_fails_under_load_is_counted_by_verb_and_reason_and_the_thread_goes
     assert [calls.timed("recall", 0.0, partial(divmod, 7, number)) for number in (0, 2, 0)] == [None, (3, 1), None]
     assert dict(calls.errors) == {"recall: ZeroDivisionError: integer division or modulo by zero": 2}
     assert len(calls.seconds["recall"]) == 1
+    calls.timed("upkeep", 0.0, partial(open, "/of/this/machine"))
+    assert "upkeep: FileNotFoundError: [Errno 2] No such file or directory: 'FILE'" in calls.errors
 
 
 def test_growth_is_counted_from_the_second_look_and_has_the_servers_in_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from array import array
@@ -32,6 +33,8 @@ _OF_20 = {"update": 3, "forget": 1}
 """Writes of twenty, on average, that change an older memory; all others remember a batch."""
 _NEW = 10**9
 """The number of the first memory of the first writer; the next writer's is twice as large."""
+_PLACE = re.compile(r"(?<![\w.:/])/[^\s:'\"]+")
+"""A file of the machine on which a system was built, or runs, in the text of an error."""
 Kind = Literal["remember", "update", "forget"]
 
 
@@ -116,7 +119,7 @@ class Calls:
         try:
             answer = call()
         except Exception as error:  # noqa: BLE001  # a system that fails under load is what is looked for
-            self.errors[f"{verb}: {reason(error)}"] += 1
+            self.errors[_PLACE.sub("FILE", f"{verb}: {reason(error)}")] += 1
             return None
         end = time.perf_counter()
         self.seconds.setdefault(verb, array("d")).append(end - start)

@@ -109,7 +109,8 @@ def _bars(
 
 
 def _times(times: Mapping[str, float]) -> str:
-    return " / ".join(f"{times[f'{share}_ms']:.3g}" for share in _SHARES) if times else ""
+    values = [times[f"{share}_ms"] for share in _SHARES] if times else []
+    return " / ".join(f"{value:.0f}" if value >= 100 else f"{value:.3g}" for value in values)
 
 
 def _resident(look: Mapping[str, float | None]) -> str:
