@@ -227,6 +227,27 @@ def test_a_reader_that_goes_away_is_no_error(url: str, told_apart: None) -> None
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def shell(line: str) -> tuple[int, bytes]:
+    """Run `semmem recall ferry` behind the shell's redirections; return its exit code and standard error."""
+    done = subprocess.run(["sh", "-c", f'"$0" -m semmem recall ferry {line}', sys.executable], capture_output=True)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full, which takes nothing as a full disk does")
+def test_a_full_disk_is_one_sentence_with_a_listener_as_without(url: str) -> None:
+    alone = shell("> /dev/full"), shell("> /dev/null 2> /dev/full")
+    with listener():
+        answered = shell("> /dev/full"), shell("> /dev/null 2> /dev/full")
+    assert answered == alone == ((1, b"OSError: [Errno 28] No space left on device (--debug shows where).\n"), (0, b""))
+
+
+@pytest.mark.parametrize("line", [">&-", "> /dev/null 2>&-"])
+def test_a_stream_that_the_caller_has_closed_is_no_error(url: str, line: str) -> None:
+    assert shell(line) == (0, b"")
+    with listener():
+        assert shell(line) == (0, b"")
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_store_that_an_mcp_client_has_open_is_asked_and_its_session_goes_on(
