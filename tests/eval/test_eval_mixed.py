@@ -125,6 +125,20 @@ def test_a_system_that_is_none_is_refused() -> None:
     assert f"There is no system 'grep'; there are {'; '.join(SYSTEMS)}." in " ".join(done.output.split())
 
 
+def test_a_folder_of_somebody_else_is_refused_and_nothing_in_it_is_lost(tmp_path: Path) -> None:
+    stores, written = tmp_path / "stores" / "notes.db", tmp_path / "other" / "measured.json"
+    for file in (stores, written):
+        file.parent.mkdir()
+        file.write_text("[1, 2]", encoding="utf-8")
+    for folder, says in (
+        (tmp_path, f"No mixed load has made {stores.parent}; give another folder by --out."),
+        (written.parent, f"No mixed load has written {written}; give another folder by --out."),
+    ):
+        done = CliRunner().invoke(app, ["bench", "mixed", "--memories", "1", "--only-fill", "--out", str(folder)])
+        assert (done.exit_code, says in done.stderr) == (2, True), done.output
+    assert {file.read_text(encoding="utf-8") for file in (stores, written)} == {"[1, 2]"}
+
+
 def measured(**more: Any) -> dict[str, Any]:
     times = {"p50_ms": 10.0, "p95_ms": 20.0, "p99_ms": 30.0, "most_ms": 40.0}
     look = {"s": 0.0, "process_mb": 100.0, "server_mb": 20.0}

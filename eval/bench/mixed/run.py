@@ -19,6 +19,7 @@ from typing import Any
 import semmem
 from eval.bench.mixed.load import Plan, filled, loaded
 from eval.bench.mixed.systems import absent
+from eval.datasets import DatasetError
 from eval.experiments.evidence.provenance import COMMIT
 from semmem.model.errors import SemmemError
 from semmem.model.failure import reason
@@ -66,21 +67,39 @@ def mixed(
 
 
 class _Record:
-    """What has been measured so far, in a file; that of another plan is thrown away, with its stores."""
+    """What has been measured so far, in a file; that of another plan is thrown away, with its stores.
+
+    Raises DatasetError where the folder has a file or stores of these names that no mixed load has made.
+    """
 
     def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
         self.file, self.stores, self._plan = folder / "measured.json", folder / "stores", plan
-        found = json.loads(self.file.read_text(encoding="utf-8")) if self.file.exists() else {}
+        found = self._found()
         if found.get("plan") != plan:
             shutil.rmtree(self.stores, ignore_errors=True)
             found = {}
         self.systems: dict[str, dict[str, Any]] = found.get("systems", {})
+        self._write()  # before there is a store, so that stores without it are known as somebody else's
+
+    def _found(self) -> dict[str, Any]:
+        if not self.file.exists():
+            if self.stores.exists():
+                raise DatasetError(f"No mixed load has made {self.stores}; give another folder by --out.")
+            return {}
+        try:
+            found = json.loads(self.file.read_text(encoding="utf-8"))
+            return {"plan": dict(found["plan"]), "systems": dict(found["systems"])}
+        except (ValueError, TypeError, KeyError):
+            raise DatasetError(f"No mixed load has written {self.file}; give another folder by --out.") from None
 
     def store(self, name: str) -> Path:
         return self.stores / name.replace(", ", "-").replace(" ", "-").lower()
 
     def note(self, name: str, row: dict[str, Any]) -> None:
         self.systems[name] = row
+        self._write()
+
+    def _write(self) -> None:
         self.file.write_text(json.dumps({"plan": self._plan, "systems": self.systems}, indent=1), encoding="utf-8")
 
 
