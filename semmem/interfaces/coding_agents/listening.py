@@ -1,6 +1,6 @@
-"""Whoever has a store open answers hooks, and commands that only read: `semmem mcp`, `semmem serve`, or a process that
-a hook starts.
+"""Whoever has a store open answers hooks, and commands that only read.
 
+That is `semmem mcp`, `semmem serve`, or a process that a hook starts.
 One process at a time listens for a store: the one that holds the lock beside the socket. Others that have the store
 open wait for the lock, and take over when it is free. The process that a hook starts inherits the lock, so forty hooks
 at once start one, and it ends when nobody has asked for some time.
