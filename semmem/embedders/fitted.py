@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,9 +59,9 @@ def kept(name: str, fingerprint: str) -> FittedCurve | None:
     """Return the curve that was fitted to an embedder on this machine, None where none was or it cannot be read."""
     with suppress(InvalidInput):  # a user without a home folder has none
         file = _file(name, fingerprint)
-        if values := state(file):
+        if os.path.lexists(file):
             try:
-                return _read(values)
+                return _read(state(file))
             except (KeyError, TypeError, ValueError, AttributeError):
                 _LOG.warning("%s holds no curve of confidence; fit it again: python -m eval confidence --keep", file)
     return None
@@ -71,7 +72,9 @@ def _read(values: Mapping[str, Any]) -> FittedCurve:
     for legs in _LEGS:
         numbers = values["curves"][" + ".join(legs)]
         curves[legs] = tuple(_number(numbers[leg]) for leg in legs), _number(numbers["constant"])
-    return FittedCurve(curves, _number(values["floor"]))
+    if not 0 <= (floor := _number(values["floor"])) <= 1:
+        raise ValueError(floor)
+    return FittedCurve(curves, floor)
 
 
 def _number(value: Any) -> float:
