@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from semmem.interfaces.local_socket import COMMAND, address_of, ask
 
@@ -46,6 +47,10 @@ def quick(arguments: Sequence[str]) -> int | None:
             stream.flush()
         except BrokenPipeError:  # who reads it has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except OSError as error:  # a full disk, say
+            with suppress(OSError):
+                sys.stderr.write(f"The answer could not be written: {error}.\n")
+            return 1
     return 0
 
 

@@ -227,6 +227,55 @@ def test_a_reader_that_goes_away_is_no_error(url: str, told_apart: None) -> None
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_an_answer_that_a_full_disk_does_not_take_is_told_in_one_sentence(url: str) -> None:
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-m", "semmem", "list", "--json"]
+
+    def full() -> tuple[int, str]:
+        with Path("/dev/full").open("wb") as disk:
+            done = subprocess.run(command, stdout=disk, stderr=subprocess.PIPE, text=True, env=env)
+        return done.returncode, done.stderr
+
+    assert full() == (1, "OSError: [Errno 28] No space left on device (--debug shows where).\n")
+    with listener():
+        assert full() == (1, "The answer could not be written: [Errno 28] No space left on device.\n")
+
+
+def test_what_breaks_off_while_another_is_answered_leaves_the_output_of_the_listener_alone(
+    url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def breaks_off(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(semmem.Semmem, "get", breaks_off)
+    with listener():
+        assert quick(["get", "ferry"]) is None
+    os.write(1, b"still here")
+    assert capfd.readouterr().out == "still here"
+
+
+def test_nobody_is_answered_from_a_file_that_was_removed_or_replaced(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "notes.db"
+    with semmem.connect() as mem:
+        mem.remember("The tram leaves at eleven.", id="tram")
+        one = Listener(address_of(), mem)
+        thread = threading.Thread(target=one.run)
+        thread.start()
+        try:
+            until(listens)
+            assert quick(["get", "tram"]) == 0
+            file.rename(tmp_path / "elsewhere.db")
+            assert quick(["get", "tram"]) is None
+            with semmem.connect() as new:
+                new.remember("The bus leaves at noon.", id="bus")
+            assert quick(["get", "bus"]) is None
+            thread.join(60)  # it ends by itself, for another to take over
+            assert not thread.is_alive()
+        finally:
+            one.stop()
+            thread.join(60)
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_store_that_an_mcp_client_has_open_is_asked_and_its_session_goes_on(
