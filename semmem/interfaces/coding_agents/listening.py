@@ -61,7 +61,7 @@ class Listener:
         self._socket: socket.socket | None = None
 
     def run(self, idle_s: float = float("inf")) -> None:
-        """Wait for the lock, then answer until ``stop``, until nobody asks for ``idle_s``, or socket or file is gone."""
+        """Wait for the lock, then answer until ``stop``, till nobody asks for ``idle_s``, or socket or file is gone."""
         while self._lock is None and not self._stopping.is_set():
             self._lock = _locked(self._address)
             if self._lock is None:
