@@ -85,20 +85,20 @@ class _Record:
 
 
 def _one(name: str, plan: Plan, record: _Record, only_fill: bool, say: Say) -> None:
-    store, fill = record.store(name), record.systems.get(name, {}).get("fill")
+    folder, fill = record.store(name), record.systems.get(name, {}).get("fill")
     if fill is None:
         say(f"{name}: storing {plan.memories:,} memories …")
-        shutil.rmtree(store, ignore_errors=True)
-        store.mkdir(parents=True)
-        fill = _in_process(filled, name, plan, store)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        fill = _in_process(filled, name, plan, folder)
         record.note(name, {"fill": fill})
     if only_fill:
         return
     say(f"{name}: {plan.readers} readers and {plan.writers} writers for {plan.seconds:g} s …")
     record.note(name, {})  # a load that is interrupted leaves a store that differs from those of others
-    load = _in_process(loaded, name, plan, store)
+    load = _in_process(loaded, name, plan, folder)
     record.note(name, {"fill": fill, "load": {"load_average": [round(one, 1) for one in os.getloadavg()], **load}})
-    shutil.rmtree(store, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Failed(Exception):
