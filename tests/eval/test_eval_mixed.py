@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 import semmem
 from eval.bench import others
 from eval.bench.measures import processor_s, tail
-from eval.bench.mixed import load, systems
+from eval.bench.mixed import load, run, systems
 from eval.bench.mixed.load import Plan, Write, filled, loaded, writes
 from eval.bench.mixed.report import markdown, picture
 from eval.bench.mixed.systems import SYSTEMS, Item, absent
@@ -123,6 +124,32 @@ def test_a_system_that_is_none_is_refused() -> None:
     done = CliRunner().invoke(app, ["bench", "mixed", "--system", "grep"])
     assert done.exit_code == 2
     assert f"There is no system 'grep'; there are {'; '.join(SYSTEMS)}." in " ".join(done.output.split())
+
+
+def refused(folder: Path, *options: str) -> str:
+    done = CliRunner().invoke(app, ["bench", "mixed", "--memories", "60", *options, "--out", str(folder)])
+    assert done.exit_code == 2, done.output
+    return " ".join(done.output.split())
+
+
+def test_a_folder_of_something_else_and_one_of_another_plan_are_left_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign, own = tmp_path / "foreign", tmp_path / "own"
+    (foreign / "stores").mkdir(parents=True)
+    (foreign / "stores" / "notes.db").touch()
+    assert "holds other files; give a new or empty folder by --out." in refused(foreign)
+    assert (foreign / "stores" / "notes.db").exists()
+    monkeypatch.setattr(run, "absent", lambda name: f"{name} is skipped.")
+    plan = Plan(memories=60)
+    run.mixed(plan, own, ["txtai"])
+    record = json.loads((own / "measured.json").read_text(encoding="utf-8"))
+    (own / "measured.json").write_text(json.dumps({**record, "systems": {"txtai": {"fill": {"bytes": 1}}}}))
+    before = (own / "measured.json").read_bytes()
+    assert "holds a run with other options; give another folder by --out." in refused(own, "--seconds", "7")
+    assert (own / "measured.json").read_bytes() == before
+    patient = run.mixed(replace(plan, patience_s=9), own, ["txtai"])  # what the line about patience tells to do
+    assert patient["systems"] == {"txtai": {"fill": {"bytes": 1}, "skipped": "txtai is skipped."}}
 
 
 def measured(**more: Any) -> dict[str, Any]:
