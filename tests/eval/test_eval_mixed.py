@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 from dataclasses import replace
 from functools import partial
@@ -93,6 +94,15 @@ def test_what_fails_under_load_is_counted_by_verb_and_reason_and_the_thread_goes
     assert len(calls.seconds["recall"]) == 1
     calls.timed("upkeep", 0.0, partial(open, "/of/this/machine"))
     assert "upkeep: FileNotFoundError: [Errno 2] No such file or directory: 'FILE'" in calls.errors
+
+
+def test_what_a_system_says_when_it_cannot_be_filled_names_no_file_of_the_machine() -> None:
+    def phase(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
+        raise OSError(f"{folder}/x.db is locked")
+
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    run._answer(theirs, phase, "semmem", FEW, Path("/of/this/machine"))
+    assert json.loads(ours.recv()) == "failed: OSError: FILE is locked"
 
 
 def test_growth_is_counted_from_the_second_look_and_has_the_servers_in_it() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import semmem
-from eval.bench.mixed.load import Plan, filled, loaded
+from eval.bench.mixed.load import Plan, filled, loaded, without_files
 from eval.bench.mixed.systems import absent
 from eval.datasets import DatasetError
 from eval.experiments.evidence.provenance import COMMIT
@@ -135,7 +135,7 @@ def _in_process(phase: Phase, name: str, plan: Plan, folder: Path) -> dict[str, 
         process.join()
         with suppress(SemmemError):  # of a process that was ended
             EmbeddedServer(folder).stop("immediate")
-    answer: dict[str, Any] | str = json.loads(text.replace(str(folder), "FOLDER"))
+    answer: dict[str, Any] | str = json.loads(text)
     if isinstance(answer, str):
         raise _Failed(answer)
     return answer
@@ -145,7 +145,7 @@ def _answer(sender: Connection, phase: Phase, name: str, plan: Plan, folder: Pat
     try:
         sender.send(json.dumps(phase(name, plan, folder)))
     except Exception as error:  # noqa: BLE001  # it is told by the process that waits
-        sender.send(json.dumps(f"failed: {reason(error)}"))
+        sender.send(json.dumps(f"failed: {without_files(reason(error))}"))
 
 
 def _version(package: str) -> str | None:
