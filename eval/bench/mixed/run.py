@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import platform
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import semmem
-from eval.bench.mixed.load import Plan, filled, loaded
+from eval.bench.mixed.load import Plan, filled, loaded, without_files
 from eval.bench.mixed.systems import absent
 from eval.datasets import DatasetError
 from eval.experiments.evidence.provenance import COMMIT
@@ -48,7 +48,7 @@ def mixed(
             say(f"{name}: measured already, in {record.file.name}.")
         elif (why := absent(name)) is not None:
             say(why)
-            record.note(name, {"skipped": why})
+            record.note(name, {**record.systems.get(name, {}), "skipped": why})
         else:
             try:
                 _one(name, plan, record, only_fill, say)
@@ -67,30 +67,25 @@ def mixed(
 
 
 class _Record:
-    """What has been measured so far, in a file; that of another plan is thrown away, with its stores.
+    """What has been measured so far, in a file of the folder.
 
-    Raises DatasetError where the folder has a file or stores of these names that no mixed load has made.
+    Raises DatasetError for a folder with a run of another plan, or with anything else in it.
     """
 
-    def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
         self.file, self.stores, self._plan = folder / "measured.json", folder / "stores", plan
-        found = self._found()
-        if found.get("plan") != plan:
-            shutil.rmtree(self.stores, ignore_errors=True)
-            found = {}
-        self.systems: dict[str, dict[str, Any]] = found.get("systems", {})
-        self._write()  # before there is a store, so that stores without it are known as somebody else's
-
-    def _found(self) -> dict[str, Any]:
-        if not self.file.exists():
-            if self.stores.exists():
-                raise DatasetError(f"No mixed load has made {self.stores}; give another folder by --out.")
-            return {}
-        try:
-            found = json.loads(self.file.read_text(encoding="utf-8"))
-            return {"plan": dict(found["plan"]), "systems": dict(found["systems"])}
-        except (ValueError, TypeError, KeyError):
-            raise DatasetError(f"No mixed load has written {self.file}; give another folder by --out.") from None
+        self.systems: dict[str, dict[str, Any]] = {}
+        if self.file.exists():
+            try:
+                found = json.loads(self.file.read_text(encoding="utf-8"))
+                other, self.systems = dict(found["plan"]), dict(found["systems"])
+            except (ValueError, TypeError, KeyError):
+                raise DatasetError(f"{self.file} is no record of a run; give another folder by --out.") from None
+            if {**other, "patience_s": plan["patience_s"]} != plan:  # which no number depends on
+                raise DatasetError(f"{folder} holds a run with other options; give another folder by --out.")
+        elif any(folder.iterdir()):
+            raise DatasetError(f"{folder} holds other files; give a new or empty folder by --out.")
+        self._write()
 
     def store(self, name: str) -> Path:
         return self.stores / name.replace(", ", "-").replace(" ", "-").lower()
@@ -143,7 +138,7 @@ def _in_process(phase: Phase, name: str, plan: Plan, folder: Path) -> dict[str, 
         process.join()
         with suppress(SemmemError):  # of a process that was ended
             EmbeddedServer(folder).stop("immediate")
-    answer: dict[str, Any] | str = json.loads(text.replace(str(folder), "FOLDER"))
+    answer: dict[str, Any] | str = json.loads(text)
     if isinstance(answer, str):
         raise _Failed(answer)
     return answer
@@ -153,7 +148,7 @@ def _answer(sender: Connection, phase: Phase, name: str, plan: Plan, folder: Pat
     try:
         sender.send(json.dumps(phase(name, plan, folder)))
     except Exception as error:  # noqa: BLE001  # it is told by the process that waits
-        sender.send(json.dumps(f"failed: {reason(error)}"))
+        sender.send(json.dumps(f"failed: {without_files(reason(error))}"))
 
 
 def _version(package: str) -> str | None:

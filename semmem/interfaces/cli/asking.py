@@ -31,8 +31,10 @@ def quick(arguments: Sequence[str]) -> int | None:
     """
     if any(word.startswith("--plot") for word in arguments):
         return None
-    url = _url(arguments)
     terminal = sys.stdout.isatty()
+    if terminal and not sys.stderr.isatty():
+        return None  # what is answered looks alike on both streams, and a file gets no colours
+    url = _url(arguments)
     variables = (f"={os.environ[name]}" if name in os.environ else "" for name in LOOKS)
     look = ("1" if terminal else "", str(_columns(terminal)), sys.stdout.encoding, *variables)
     try:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -109,12 +110,14 @@ def test_the_answer_is_byte_for_byte_that_of_the_command_alone(
     assert (without_times(answered.out), answered.err) == (without_times(alone.out), alone.err)
 
 
-def drawn(command: list[str], columns: int, **variables: str) -> str:
-    """Return what a new process prints on a terminal so wide."""
+def drawn(command: list[str], columns: int, *, said: IO[bytes] | None = None, **variables: str) -> str:
+    """Return what a new process prints on a terminal so wide; ``said`` gets its standard error, else the terminal."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     env = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"} | variables
-    process = subprocess.Popen([sys.executable, "-m", "semmem", *command], stdout=theirs, stderr=theirs, env=env)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "semmem", *command], stdout=theirs, stderr=said or theirs, env=env
+    )
     os.close(theirs)
     printed = bytearray()
     try:
@@ -135,6 +138,14 @@ def test_a_terminal_gets_its_colours_and_its_width(url: str) -> None:
         quick_one = subprocess.run([sys.executable, "-m", "semmem", *command], capture_output=True, check=True).stdout
     assert "\x1b[" in wide
     assert b"\x1b[" not in quick_one
+
+
+def test_a_file_of_what_is_said_gets_no_colours_though_a_terminal_gets_the_answer(url: str, tmp_path: Path) -> None:
+    with listener(), (tmp_path / "said.txt").open("wb") as said:
+        drawn(["context", "when does the ferry leave?", "--budget", "1"], 90, said=said)
+    text = (tmp_path / "said.txt").read_text(encoding="utf-8")
+    assert "Left out of 1 tokens" in text
+    assert "\x1b" not in text
 
 
 def test_an_encoding_that_lacks_a_letter_gets_its_number(url: str) -> None:
@@ -246,6 +257,41 @@ def test_a_stream_that_the_caller_has_closed_is_no_error(url: str, line: str) ->
     assert shell(line) == (0, b"")
     with listener():
         assert shell(line) == (0, b"")
+
+
+def test_what_breaks_off_while_another_is_answered_leaves_the_output_of_the_listener_alone(
+    url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def breaks_off(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(semmem.Semmem, "get", breaks_off)
+    with listener():
+        assert quick(["get", "ferry"]) is None
+    os.write(1, b"still here")
+    assert capfd.readouterr().out == "still here"
+
+
+def test_nobody_is_answered_from_a_file_that_was_removed_or_replaced(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "notes.db"
+    with semmem.connect() as mem:
+        mem.remember("The tram leaves at eleven.", id="tram")
+        one = Listener(address_of(), mem)
+        thread = threading.Thread(target=one.run)
+        thread.start()
+        try:
+            until(listens)
+            assert quick(["get", "tram"]) == 0
+            file.rename(tmp_path / "elsewhere.db")
+            assert quick(["get", "tram"]) is None
+            with semmem.connect() as new:
+                new.remember("The bus leaves at noon.", id="bus")
+            assert quick(["get", "bus"]) is None
+            thread.join(60)  # it ends by itself, for another to take over
+            assert not thread.is_alive()
+        finally:
+            one.stop()
+            thread.join(60)
 
 
 @pytest.mark.anyio
