@@ -49,6 +49,7 @@ def _open_streams() -> None:
 def _quick() -> int | None:
     """Run a hook, or a command that another process answers, without the command line; None for what is left to it."""
     name, arguments = "".join(sys.argv[1:2]), sys.argv[2:]
+    _open_streams()
     if name == "hook":
         return _hook(arguments)
     from semmem.interfaces.cli.asking import READS, load_less, quick
@@ -63,7 +64,6 @@ def _quick() -> int | None:
 
 def _hook(arguments: list[str]) -> int | None:
     """Run a hook of a coding agent; None where its help is asked for."""
-    _open_streams()
     if {"session-start", "prompt"} & set(arguments):
         gc.disable()
     from semmem.interfaces.coding_agents.asking import quick

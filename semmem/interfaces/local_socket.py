@@ -17,10 +17,13 @@ from zlib import crc32
 
 from semmem import __version__
 
-__all__ = ["COMMAND", "Address", "address_of", "ask", "connected", "is_own", "short_path"]
+__all__ = ["COMMAND", "HERE", "Address", "address_of", "ask", "connected", "is_own", "short_path"]
 
 COMMAND = "command"
 """The first word of a request to answer a command; that of a hook is its event."""
+
+HERE = b"\n"
+"""What a listener sends at once; one that was stopped, as by Ctrl-Z, takes connections but says nothing."""
 
 _RELATIVE = ("CONFIG", "HOME", "LLM_CACHE", "MODEL", "TRIPLES", "URL")
 """The settings that may hold a path relative to the working folder."""
@@ -30,6 +33,7 @@ _LONGEST = 100
 """Bytes of a path that every system takes as the address of a socket."""
 
 _CONNECT_S = 1.0
+_HERE_S = 2.0
 
 
 class Address:
@@ -89,6 +93,9 @@ def connected(address: Address, within_s: float) -> socket.socket:
             connection.connect(path)
         if not is_own(connection):  # a folder that others may write to can be changed since the look at it
             raise PermissionError("The process that listens is not this user's.")
+        connection.settimeout(_HERE_S)
+        if connection.recv(len(HERE)) != HERE:
+            raise ConnectionError("The process at the socket does not listen.")
         connection.settimeout(within_s)
     except BaseException:
         connection.close()

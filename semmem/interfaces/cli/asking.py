@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from semmem.interfaces.local_socket import COMMAND, address_of, ask
 
@@ -28,7 +29,7 @@ def quick(arguments: Sequence[str]) -> int | None:
 
     A picture is written here, where the path of its file is meant.
     """
-    if sys.stdout is None or sys.stderr is None or any(word.startswith("--plot") for word in arguments):
+    if any(word.startswith("--plot") for word in arguments):
         return None
     url = _url(arguments)
     terminal = sys.stdout.isatty()
@@ -46,6 +47,10 @@ def quick(arguments: Sequence[str]) -> int | None:
             stream.flush()
         except BrokenPipeError:  # who reads it has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except OSError as error:  # a full disk, say: in the words in which a command alone tells it
+            with suppress(OSError):
+                sys.stderr.write(f"{type(error).__name__}: {error} (--debug shows where).\n")
+            return 1
     return 0
 
 

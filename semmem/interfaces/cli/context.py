@@ -8,7 +8,7 @@ import os
 import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
@@ -188,7 +188,8 @@ class CommandLine:
     def fail(self, kind: str, sentence: str) -> None:
         """Show an error on standard error; under ``--json`` also as JSON on standard output."""
         if self.json:
-            self.give({"error": {"class": kind, "message": sentence}}, lambda: None)
+            with suppress(OSError):  # a full disk, which may be what is told
+                self.give({"error": {"class": kind, "message": sentence}}, lambda: None)
         self.say(sentence)
 
 

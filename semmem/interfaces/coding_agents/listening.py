@@ -27,8 +27,9 @@ from semmem.files import private_folder
 from semmem.interfaces.coding_agents.error_log import error_log
 from semmem.interfaces.coding_agents.hook import HookOptions, answer
 from semmem.interfaces.coding_agents.source import of_memory
-from semmem.interfaces.local_socket import COMMAND, Address, address_of, is_own, short_path
+from semmem.interfaces.local_socket import COMMAND, HERE, Address, address_of, is_own, short_path
 from semmem.model.errors import LocalOnly, SemmemError
+from semmem.stores import parse_url
 
 __all__ = ["Listener", "begin_listener", "hooks_answered", "run_listener"]
 
@@ -54,7 +55,7 @@ class Listener:
         self._working = 0
         self._last = time.monotonic()
         self._change = threading.Lock()
-        self._socket: socket.socket | None = None
+        self._file = _file_of(memory)
 
     def run(self, idle_s: float = float("inf")) -> None:
         """Wait for the lock, then answer until ``stop``, until nobody asks for ``idle_s``, or the socket is removed."""
@@ -88,6 +89,9 @@ class Listener:
                     while not (self._stopping.is_set() or self._is_idle(idle_s) or self._is_gone(mine)):
                         with suppress(TimeoutError):
                             connection, _ = listener.accept()
+                            with suppress(OSError):  # who asks has gone
+                                if is_own(connection):
+                                    connection.send(HERE)
                             workers.submit(self._serve, connection)
             finally:
                 if not self._is_gone(mine):
@@ -120,6 +124,9 @@ class Listener:
         facts, *words = head.split("\x00")
         if facts != self._address.facts:
             return  # for another store, or by another version
+        if _file_of(self._memory) != self._file:
+            self.stop()  # another file has taken its place, or none; the one that is open is not meant any more
+            return
         reply = self._to_command(words[1:]) if words[:1] == [COMMAND] else self._to_hook(words, raw)
         if reply is not None:
             out, err = reply
@@ -247,6 +254,16 @@ def _unlocked(address: Address, lock: int) -> None:
         if os.stat(address.lock).st_ino == os.fstat(lock).st_ino:
             os.unlink(address.lock)
     os.close(lock)
+
+
+def _file_of(memory: Semmem) -> tuple[int, int] | None:
+    """Return which file or folder lies at the path of a store; None where there is none, or a server has the store."""
+    try:
+        path = parse_url(memory.store.url, home=memory.settings.home).path
+        found = None if path is None else os.stat(path)
+    except (LocalOnly, OSError):
+        return None
+    return None if found is None else (found.st_dev, found.st_ino)
 
 
 def _request(connection: socket.socket) -> tuple[str, bytes] | None:

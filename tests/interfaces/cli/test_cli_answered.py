@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import socket
 import struct
 import subprocess
 import sys
@@ -225,6 +226,71 @@ def test_a_reader_that_goes_away_is_no_error(url: str, told_apart: None) -> None
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_stream_that_is_closed_is_no_error(url: str, closed: str) -> None:
+    def ended() -> tuple[int, bytes, bytes]:
+        command = ["/bin/sh", "-c", f'"$0" -m semmem get ferry {closed}', sys.executable]
+        done = subprocess.run(command, capture_output=True)
+        return done.returncode, done.stdout, done.stderr
+
+    code, printed, said = ended()
+    assert (code, said) == (0, b"")
+    with listener():
+        assert ended() == (code, printed, said)
+
+
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_a_disk_that_is_full_is_told_in_one_sentence(url: str, form: str) -> None:
+    def ended() -> tuple[int, bytes]:
+        command = ["/bin/sh", "-c", f'"$0" -m semmem get ferry {form} >/dev/full', sys.executable]
+        done = subprocess.run(command, stderr=subprocess.PIPE)
+        return done.returncode, done.stderr
+
+    told = 1, b"OSError: [Errno 28] No space left on device (--debug shows where).\n"
+    assert ended() == told
+    with listener():
+        assert ended() == told
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["in the settings", "by --url"])
+def test_a_file_that_took_the_place_of_the_one_that_is_open_is_read_by_the_command_itself(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    if not named:
+        monkeypatch.delenv("SEMMEM_URL")
+    file, other = tmp_path / "notes.db", tmp_path / "other.db"
+    with semmem.connect(f"sqlite:{other}") as mem:
+        mem.remember("The ferry leaves at noon.", id="noon")
+    monkeypatch.setattr("tests.interfaces.cli.test_cli_answered.address_of", lambda: local_socket.address_of(url))
+    with listener(url):
+        assert quick(["get", "ferry", "--url", url]) == 0
+        other.replace(file)
+        assert quick(["get", "ferry", "--url", url]) is None
+        until(lambda: not listens())  # what it has open is not meant by anybody any more
+
+
+def test_a_file_that_is_gone_is_missed(url: str, tmp_path: Path) -> None:
+    with listener():
+        (tmp_path / "notes.db").unlink()
+        assert quick(["list"]) is None
+
+
+def test_a_process_that_was_stopped_is_asked_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_socket, "_HERE_S", 0.05)
+    address = address_of()
+    Path(address.folder).mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as stopped:  # a socket of a process takes connections though it is stopped
+        with local_socket.short_path(address) as path:
+            stopped.bind(path)
+        stopped.listen()
+        asking = threading.Thread(target=quick, args=(["recall", "ferry"],))
+        asking.start()
+        connection, _ = stopped.accept()
+        with connection:
+            assert connection.recv(1) == b""  # gone without a word
+        asking.join(60)
 
 
 @pytest.mark.anyio
