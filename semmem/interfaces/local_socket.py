@@ -2,8 +2,8 @@
 
 Hooks, and commands that only read, wait for this module each time, so it imports almost nothing. Whoever has a store
 open, as `semmem mcp` and `semmem serve` do, listens at a socket of the state folder that only its owner reaches. The
-socket's name follows from what the answers depend on: the version, the variables and files of settings, the variables
-of libpq, and the URL. So a process of another version, or with other settings, is never asked.
+socket's name follows from what the answers depend on: the version and place of the program, the variables and files of
+settings, the variables of libpq, and the URL. So a process of another version, or with other settings, is never asked.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ def address_of(url: str | None = None, recipe: str | None = None) -> Address:
     local |= any(values.get(name) and not _anchored(name, values[name]) for name in _RELATIVE)
     all_facts = [
         __version__,
+        __file__,
         sys.prefix,
         *(f"{name}={value}" for name, value in sorted(values.items())),
         *(f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("PG")),  # libpq reads them

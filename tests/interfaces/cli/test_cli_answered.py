@@ -199,6 +199,9 @@ def test_nothing_else_is_answered(url: str, told_apart: None, tmp_path: Path, mo
     assert ask(address_of(), [COMMAND, "", *LOOK, "forget", "at-the-listener"], b"", 60) is None
     assert ask(address_of(), [COMMAND, "", *LOOK], b"", 60) is None
     assert ask(address_of(), [COMMAND], b"", 60) is None
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(local_socket, "__file__", "/elsewhere/semmem/interfaces/local_socket.py")
+        assert quick(["recall", "ferry"]) is None  # another copy of the program
     monkeypatch.setenv("SEMMEM_RECIPE", "lexical")
     assert quick(["recall", "ferry"]) is None  # the settings are others
 
@@ -226,6 +229,15 @@ def test_a_reader_that_goes_away_is_no_error(url: str, told_apart: None) -> None
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_audit_notes_a_command_that_fails_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMMEM_AUDIT", "true")
+    with listener():
+        command = ["get", "none-such"]
+        assert (quick(command), run(command)) == (None, 4)
+    with semmem.connect() as mem:
+        assert [one.outcome for one in mem.audit() if one.verb == "get"] == ["NotFound"]
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
