@@ -61,18 +61,21 @@ def kept(name: str, fingerprint: str) -> FittedCurve | None:
         file = _file(name, fingerprint)
         if os.path.lexists(file):
             try:
-                return _read(state(file))
+                return _read(state(file), name, fingerprint)
             except (KeyError, TypeError, ValueError, AttributeError):
                 _LOG.warning("%s holds no curve of confidence; fit it again: python -m eval confidence --keep", file)
     return None
 
 
-def _read(values: Mapping[str, Any]) -> FittedCurve:
+def _read(values: Mapping[str, Any], name: str, fingerprint: str) -> FittedCurve:
+    if (values["embedder"], values["fingerprint"]) != (name, fingerprint):
+        raise ValueError("It is the curve of another embedder.")
     curves: dict[tuple[str, ...], Curve] = {}
     for legs in _LEGS:
         numbers = values["curves"][" + ".join(legs)]
         curves[legs] = tuple(_number(numbers[leg]) for leg in legs), _number(numbers["constant"])
-    if not 0 <= (floor := _number(values["floor"])) <= 1:
+    floor = _number(values["floor"])
+    if not 0 <= floor <= 1:
         raise ValueError(floor)
     return FittedCurve(curves, floor)
 

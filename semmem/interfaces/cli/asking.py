@@ -51,7 +51,7 @@ def quick(arguments: Sequence[str]) -> int | None:
             stream.flush()
         except BrokenPipeError:  # who reads it has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        except OSError as error:  # a full disk: what was printed in part is not printed again
+        except OSError as error:  # a full disk, say: in the words in which a command alone tells it
             with suppress(OSError):
                 sys.stderr.write(f"{type(error).__name__}: {error} (--debug shows where).\n")
             return 1

@@ -189,7 +189,7 @@ class CommandLine:
     def fail(self, kind: str, sentence: str) -> None:
         """Show an error on standard error; under ``--json`` also as JSON on standard output."""
         if self.json:
-            with suppress(OSError):  # standard output may be what failed
+            with suppress(OSError):  # a full disk, which may be what is told
                 self.give({"error": {"class": kind, "message": sentence}}, lambda: None)
         self.say(sentence)
 

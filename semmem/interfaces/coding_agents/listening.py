@@ -28,7 +28,7 @@ from semmem.files import private_folder
 from semmem.interfaces.coding_agents.error_log import error_log
 from semmem.interfaces.coding_agents.hook import HookOptions, answer
 from semmem.interfaces.coding_agents.source import of_memory
-from semmem.interfaces.local_socket import COMMAND, Address, address_of, is_own, short_path
+from semmem.interfaces.local_socket import COMMAND, HERE, Address, address_of, is_own, short_path
 from semmem.model.errors import LocalOnly, SemmemError
 from semmem.stores import parse_url
 
@@ -51,14 +51,12 @@ class Listener:
         self._address = address
         self._memory = memory
         self._source = of_memory(memory)
-        self._file = _file_of(memory)
-        self._opened = _identity(self._file)
         self._lock = lock
         self._stopping = threading.Event()
         self._working = 0
         self._last = time.monotonic()
         self._change = threading.Lock()
-        self._socket: socket.socket | None = None
+        self._file = _file_of(memory)
 
     def run(self, idle_s: float = float("inf")) -> None:
         """Wait for the lock, then answer until ``stop``, till nobody asks for ``idle_s``, or socket or file is gone."""
@@ -92,6 +90,9 @@ class Listener:
                     while not (self._stopping.is_set() or self._is_idle(idle_s) or self._is_over(mine)):
                         with suppress(TimeoutError):
                             connection, _ = listener.accept()
+                            with suppress(OSError):  # who asks has gone
+                                if is_own(connection):
+                                    connection.send(HERE)
                             workers.submit(self._serve, connection)
             finally:
                 if not self._is_gone(mine):
@@ -112,7 +113,7 @@ class Listener:
 
     def _is_replaced(self) -> bool:
         """Return whether the file of the store is not the one that was opened."""
-        return _identity(self._file) != self._opened
+        return _file_of(self._memory) != self._file
 
     def _serve(self, connection: socket.socket) -> None:
         with self._change:
@@ -182,21 +183,6 @@ def hooks_answered(url: str | None, recipe: str | None) -> Iterator[Callable[[Se
         for listener, thread in running:
             listener.stop()
             thread.join(5)
-
-
-def _file_of(memory: Semmem) -> Path | None:
-    """Return the file that is the store; None for a server."""
-    target = parse_url(memory.settings.url, home=memory.settings.home)
-    return target.path if target.kind == "sqlite" else None
-
-
-def _identity(file: Path | None) -> tuple[int, int] | None:
-    """Return what tells a file from any other one; None where there is none."""
-    try:
-        found = None if file is None else os.stat(file)
-    except OSError:
-        return None
-    return None if found is None else (found.st_dev, found.st_ino)
 
 
 def _warmed(memory: Semmem) -> None:
@@ -271,6 +257,16 @@ def _unlocked(address: Address, lock: int) -> None:
         if os.stat(address.lock).st_ino == os.fstat(lock).st_ino:
             os.unlink(address.lock)
     os.close(lock)
+
+
+def _file_of(memory: Semmem) -> tuple[int, int] | None:
+    """Return which file or folder lies at the path of a store; None where there is none, or a server has the store."""
+    try:
+        path = parse_url(memory.store.url, home=memory.settings.home).path
+        found = None if path is None else os.stat(path)
+    except (LocalOnly, OSError):
+        return None
+    return None if found is None else (found.st_dev, found.st_ino)
 
 
 def _request(connection: socket.socket) -> tuple[str, bytes] | None:

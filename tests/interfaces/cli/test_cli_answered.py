@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import socket
 import struct
 import subprocess
 import sys
@@ -209,6 +210,9 @@ def test_nothing_else_is_answered(url: str, told_apart: None, tmp_path: Path, mo
     assert ask(address_of(), [COMMAND, "", *LOOK, "forget", "at-the-listener"], b"", 60) is None
     assert ask(address_of(), [COMMAND, "", *LOOK], b"", 60) is None
     assert ask(address_of(), [COMMAND], b"", 60) is None
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(local_socket, "__file__", "/elsewhere/semmem/interfaces/local_socket.py")
+        assert quick(["recall", "ferry"]) is None  # another copy of the program
     monkeypatch.setenv("SEMMEM_RECIPE", "lexical")
     assert quick(["recall", "ferry"]) is None  # the settings are others
 
@@ -236,27 +240,6 @@ def test_a_reader_that_goes_away_is_no_error(url: str, told_apart: None) -> None
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
-
-
-def shell(line: str) -> tuple[int, bytes]:
-    """Run `semmem recall ferry` behind the shell's redirections; return its exit code and standard error."""
-    done = subprocess.run(["sh", "-c", f'"$0" -m semmem recall ferry {line}', sys.executable], capture_output=True)
-    return done.returncode, done.stderr
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full, which takes nothing as a full disk does")
-def test_a_full_disk_is_one_sentence_with_a_listener_as_without(url: str) -> None:
-    alone = shell("> /dev/full"), shell("> /dev/null 2> /dev/full")
-    with listener():
-        answered = shell("> /dev/full"), shell("> /dev/null 2> /dev/full")
-    assert answered == alone == ((1, b"OSError: [Errno 28] No space left on device (--debug shows where).\n"), (0, b""))
-
-
-@pytest.mark.parametrize("line", [">&-", "> /dev/null 2>&-"])
-def test_a_stream_that_the_caller_has_closed_is_no_error(url: str, line: str) -> None:
-    assert shell(line) == (0, b"")
-    with listener():
-        assert shell(line) == (0, b"")
 
 
 def test_what_breaks_off_while_another_is_answered_leaves_the_output_of_the_listener_alone(
@@ -292,6 +275,89 @@ def test_nobody_is_answered_from_a_file_that_was_removed_or_replaced(url: str, t
         finally:
             one.stop()
             thread.join(60)
+
+
+def test_the_audit_notes_a_command_that_fails_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMMEM_AUDIT", "true")
+    with listener():
+        command = ["get", "none-such"]
+        assert (quick(command), run(command)) == (None, 4)
+    with semmem.connect() as mem:
+        assert [one.outcome for one in mem.audit() if one.verb == "get"] == ["NotFound"]
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_stream_that_is_closed_is_no_error(url: str, closed: str) -> None:
+    def ended() -> tuple[int, bytes, bytes]:
+        command = ["/bin/sh", "-c", f'"$0" -m semmem get ferry {closed}', sys.executable]
+        done = subprocess.run(command, capture_output=True)
+        return done.returncode, done.stdout, done.stderr
+
+    code, printed, said = ended()
+    assert (code, said) == (0, b"")
+    with listener():
+        assert ended() == (code, printed, said)
+
+
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_a_disk_that_is_full_is_told_in_one_sentence(url: str, form: str) -> None:
+    def ended() -> tuple[int, bytes]:
+        command = ["/bin/sh", "-c", f'"$0" -m semmem get ferry {form} >/dev/full', sys.executable]
+        done = subprocess.run(command, stderr=subprocess.PIPE)
+        return done.returncode, done.stderr
+
+    told = 1, b"OSError: [Errno 28] No space left on device (--debug shows where).\n"
+    assert ended() == told
+    with listener():
+        assert ended() == told
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full, which takes nothing as a full disk does")
+def test_what_says_nothing_needs_no_room_for_it(url: str) -> None:
+    command = ["/bin/sh", "-c", '"$0" -m semmem get ferry 2>/dev/full', sys.executable]
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    assert subprocess.run(command, stdout=subprocess.DEVNULL, env=env).returncode == 0
+    with listener():
+        assert subprocess.run(command, stdout=subprocess.DEVNULL, env=env).returncode == 0
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["in the settings", "by --url"])
+def test_a_file_that_took_the_place_of_the_one_that_is_open_is_read_by_the_command_itself(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    if not named:
+        monkeypatch.delenv("SEMMEM_URL")
+    file, other = tmp_path / "notes.db", tmp_path / "other.db"
+    with semmem.connect(f"sqlite:{other}") as mem:
+        mem.remember("The ferry leaves at noon.", id="noon")
+    monkeypatch.setattr("tests.interfaces.cli.test_cli_answered.address_of", lambda: local_socket.address_of(url))
+    with listener(url):
+        assert quick(["get", "ferry", "--url", url]) == 0
+        other.replace(file)
+        assert quick(["get", "ferry", "--url", url]) is None
+        until(lambda: not listens())  # what it has open is not meant by anybody any more
+
+
+def test_a_file_that_is_gone_is_missed(url: str, tmp_path: Path) -> None:
+    with listener():
+        (tmp_path / "notes.db").unlink()
+        assert quick(["list"]) is None
+
+
+def test_a_process_that_was_stopped_is_asked_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_socket, "_HERE_S", 0.05)
+    address = address_of()
+    Path(address.folder).mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as stopped:  # a socket of a process takes connections though it is stopped
+        with local_socket.short_path(address) as path:
+            stopped.bind(path)
+        stopped.listen()
+        asking = threading.Thread(target=quick, args=(["recall", "ferry"],))
+        asking.start()
+        connection, _ = stopped.accept()
+        with connection:
+            assert connection.recv(1) == b""  # gone without a word
+        asking.join(60)
 
 
 @pytest.mark.anyio
