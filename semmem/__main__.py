@@ -55,6 +55,7 @@ def _quick() -> int | None:
 
     if name not in READS:
         return None
+    _open_streams()
     gc.disable()  # it ends before there is much to collect
     if (code := quick((name, *arguments))) is None:
         load_less()

@@ -56,7 +56,8 @@ def absent(name: str) -> str | None:
 def lacking(name: str, needs: Sequence[str]) -> str | None:
     """Return a sentence that says which modules ``needs`` of a system are not installed, None where all are."""
     modules = [module for module in needs if not _has_module(module)]
-    return f"{name} is skipped: {', '.join(modules)} is not installed." if modules else None
+    are = "is" if len(modules) == 1 else "are"
+    return f"{name} is skipped: {', '.join(modules)} {are} not installed." if modules else None
 
 
 def opened(name: str, texts: Texts, vectors: Any, folder: Path, server: str) -> Other:

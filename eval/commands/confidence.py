@@ -62,16 +62,19 @@ def confidence(
         options = ["--floors"] * floors + ["--keep"] * keep + [f"--embedder {embedder}"] * (embedder is not None)
         words = ["python -m eval confidence", *options, *(f"--data {name}" for name in data)]
         result = {"command": " ".join(words), "commit": COMMIT, **(by_floor if floors else curves).report(sets)}
-        if keep:
-            fitted = curves.fitted_curve(result, by_floor.chosen(curves.kept_by_floor(sets, result, by_floor.FLOORS)))
-            file = fitted_curves.keep(made_by["name"], made_by["fingerprint"], fitted)
-            result["kept"] = {"embedder": made_by["name"], "floor": fitted.floor}
+        try:
+            if keep:
+                floor = by_floor.chosen(curves.kept_by_floor(sets, result, by_floor.FLOORS))
+                fitted = curves.fitted_curve(result, floor)
+                file = fitted_curves.keep(made_by["name"], made_by["fingerprint"], fitted)
+                result["kept"] = {"embedder": made_by["name"], "floor": floor}
+        finally:  # what was measured is printed, although a file cannot be written
+            say(json.dumps(result, indent=1) if json_ else (by_floor if floors else curves).markdown(result))
         if out is not None:
             out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        say(json.dumps(result, indent=1) if json_ else (by_floor if floors else curves).markdown(result))
         if keep:
             err.print(
-                f'Kept for {made_by["name"]}, with the floor {fitted.floor:g} for min_confidence="auto", in {file}: '
+                f'Kept for {made_by["name"]}, with the floor {floor:g} for min_confidence="auto", in {file}: '
                 "recalls of processes that begin from now on use it; remove that file to undo it.",
                 soft_wrap=True,
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,20 +59,25 @@ def kept(name: str, fingerprint: str) -> FittedCurve | None:
     """Return the curve that was fitted to an embedder on this machine, None where none was or it cannot be read."""
     with suppress(InvalidInput):  # a user without a home folder has none
         file = _file(name, fingerprint)
-        if values := state(file):
+        if os.path.lexists(file):
             try:
-                return _read(values)
+                return _read(state(file), name, fingerprint)
             except (KeyError, TypeError, ValueError, AttributeError):
                 _LOG.warning("%s holds no curve of confidence; fit it again: python -m eval confidence --keep", file)
     return None
 
 
-def _read(values: Mapping[str, Any]) -> FittedCurve:
+def _read(values: Mapping[str, Any], name: str, fingerprint: str) -> FittedCurve:
+    if (values["embedder"], values["fingerprint"]) != (name, fingerprint):
+        raise ValueError("It is the curve of another embedder.")
     curves: dict[tuple[str, ...], Curve] = {}
     for legs in _LEGS:
         numbers = values["curves"][" + ".join(legs)]
         curves[legs] = tuple(_number(numbers[leg]) for leg in legs), _number(numbers["constant"])
-    return FittedCurve(curves, _number(values["floor"]))
+    floor = _number(values["floor"])
+    if not 0 <= floor <= 1:
+        raise ValueError(floor)
+    return FittedCurve(curves, floor)
 
 
 def _number(value: Any) -> float:

@@ -122,8 +122,8 @@ def remove(name: str) -> Path:
     where its folder is a link or holds other files than semmem's.
     """
     if name not in (known := installed_names()):
-        has = f"there are {', '.join(known)}" if known else "there is none"
-        raise InvalidInput(f"There is no model {name!r} on this machine to remove; {has}.")
+        has = ", ".join(known) or "none"
+        raise InvalidInput(f"There is no model {name!r} on this machine to remove; it has {has}.")
     folder = installed_folder(name)
     if folder.is_symlink() or (strange := sorted({file.name for file in folder.iterdir()} - set(FILES))):
         why = "is a link" if folder.is_symlink() else f"holds {strange[0]}, which is not semmem's"

@@ -2,8 +2,8 @@
 
 Hooks, and commands that only read, wait for this module each time, so it imports almost nothing. Whoever has a store
 open, as `semmem mcp` and `semmem serve` do, listens at a socket of the state folder that only its owner reaches. The
-socket's name follows from what the answers depend on: the version, the variables and files of settings, the variables
-of libpq, and the URL. So a process of another version, or with other settings, is never asked.
+socket's name follows from what the answers depend on: the version and place of the program, the variables and files of
+settings, the variables of libpq, and the URL. So a process of another version, or with other settings, is never asked.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from zlib import crc32
 
 from semmem import __version__
 
-__all__ = ["COMMAND", "Address", "address_of", "ask", "connected", "is_own", "short_path"]
+__all__ = ["COMMAND", "HERE", "Address", "address_of", "ask", "connected", "is_own", "short_path"]
 
 COMMAND = "command"
 """The first word of a request to answer a command; that of a hook is its event."""
+
+HERE = b"\n"
+"""What a listener sends at once; one that was stopped, as by Ctrl-Z, takes connections but says nothing."""
 
 _RELATIVE = ("CONFIG", "HOME", "LLM_CACHE", "MODEL", "TRIPLES", "URL")
 """The settings that may hold a path relative to the working folder."""
@@ -30,6 +33,7 @@ _LONGEST = 100
 """Bytes of a path that every system takes as the address of a socket."""
 
 _CONNECT_S = 1.0
+_HERE_S = 2.0
 
 
 class Address:
@@ -67,6 +71,7 @@ def address_of(url: str | None = None, recipe: str | None = None) -> Address:
     local |= any(values.get(name) and not _anchored(name, values[name]) for name in _RELATIVE)
     all_facts = [
         __version__,
+        __file__,
         sys.prefix,
         *(f"{name}={value}" for name, value in sorted(values.items())),
         *(f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("PG")),  # libpq reads them
@@ -89,6 +94,9 @@ def connected(address: Address, within_s: float) -> socket.socket:
             connection.connect(path)
         if not is_own(connection):  # a folder that others may write to can be changed since the look at it
             raise PermissionError("The process that listens is not this user's.")
+        connection.settimeout(_HERE_S)
+        if connection.recv(len(HERE)) != HERE:
+            raise ConnectionError("The process at the socket does not listen.")
         connection.settimeout(within_s)
     except BaseException:
         connection.close()

@@ -1,9 +1,9 @@
 """Reach: what each leg of a recipe can do to the first k, proven from the recipe's numbers before any query is run.
 
-The functions are in ``reaching``. One of them, ``leg_reach`` in ``classes``, works out the classes of a called leg. It
-asks a ``contest``, of which each kind of fusion has its own: ``bounds`` by rank, ``score_bounds`` by score. What places
-earn is in ``shares``, the facts about lists and steps after fusion in ``places``, the table for people in ``report``.
-The room is named after the rank cap, because ``semmem.reach`` is the function.
+The functions are in ``reaching``; they ask ``leg_reach`` in ``classes`` for the classes of a called leg. It asks a
+``contest``, of which each kind of fusion has its own: ``bounds`` by rank, ``score_bounds`` by score. What places earn
+is in ``shares``, the facts about lists and steps after fusion in ``places``, the table for people in ``report``. The
+room is named after the rank cap, because ``semmem.reach`` is the function.
 """
 
 from __future__ import annotations

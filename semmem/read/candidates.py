@@ -447,10 +447,8 @@ def curve(match_by_leg: Mapping[str, float], embedder: str = "", fitted: FittedC
     """
     own = EMBEDDER_CURVES.get(embedder, {}) if fitted is None else fitted.curves
     weights, constant = {**CURVES, **own}[tuple(sorted(match_by_leg))]
-    return 1 / (
-        1
-        + math.exp(-constant - sum(w * match_by_leg[leg] for w, leg in zip(weights, sorted(match_by_leg), strict=True)))
-    )
+    over = constant + sum(w * match_by_leg[leg] for w, leg in zip(weights, sorted(match_by_leg), strict=True))
+    return 1 / (1 + math.exp(min(-over, 700.0)))  # above, there is no such number
 
 
 FLOORS: Mapping[str, float] = {"all-MiniLM-L6-v2": 0.25, "all-mpnet-base-v2": 0.3}

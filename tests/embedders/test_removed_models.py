@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_a_model_is_removed_with_its_folder(models: Path, capfd: pytest.CaptureF
     assert run(["model", "remove", "ours", "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == {"model": "ours", "folder": str(models / "ours-1")}
     assert sorted(folder.name for folder in models.iterdir()) == ["all-MiniLM-L6-v2-1", "bge-small-1"]
-    assert "There is no model 'ours' on this machine to remove; there are all-MiniLM-L6-v2, bge-small." in refusal(
+    assert "There is no model 'ours' on this machine to remove; it has all-MiniLM-L6-v2, bge-small." in refusal(
         capfd, "ours"
     )
 
@@ -69,3 +70,8 @@ def test_a_folder_with_other_files_and_a_link_stay(
     (models / "bge-small-1").symlink_to(tmp_path / "elsewhere")
     assert "bge-small-1 is a link, so nothing was removed; remove it by hand." in refusal(capfd, "bge-small")
     assert len(list((tmp_path / "elsewhere").iterdir())) == 4
+
+
+def test_a_machine_without_a_model_says_that_it_has_none(models: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(models)
+    assert refusal(capfd, "ours") == "There is no model 'ours' on this machine to remove; it has none."

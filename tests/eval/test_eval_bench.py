@@ -233,7 +233,7 @@ def test_the_report_says_what_a_verb_passes_through_in_four_counts_and_the_rest_
 
 def test_a_system_that_is_not_installed_is_skipped_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(others, "find_spec", lambda name: None)
-    assert others.absent("LanceDB hybrid") == "LanceDB hybrid is skipped: lancedb, pyarrow is not installed."
+    assert others.absent("LanceDB hybrid") == "LanceDB hybrid is skipped: lancedb, pyarrow are not installed."
 
 
 def test_the_baseline_finds_by_words_and_by_vectors() -> None:

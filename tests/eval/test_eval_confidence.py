@@ -193,3 +193,15 @@ def test_one_command_fits_the_curve_of_an_embedder_and_its_recalls_use_it(
     assert found.confidence == pytest.approx(1 / (1 + np.exp(-x)))
     assert found.min_confidence == result["kept"]["floor"]
     kept.cache_clear()
+
+
+@pytest.mark.slow
+def test_what_was_measured_is_printed_although_the_curve_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "data" / "semmem").mkdir(parents=True)
+    (tmp_path / "data" / "semmem" / "confidence").touch()
+    sets = [option for name in ("one", "two") for option in ("--data", str(small(tmp_path / name)))]
+    done = CliRunner().invoke(app, ["confidence", *sets, "--embedder", "hashing", "--keep"])
+    assert (done.exit_code, "Fitted on all sets" in done.stdout, done.stderr.count("\nerror: ")) == (2, True, 1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,7 +18,7 @@ from typer.testing import CliRunner
 import semmem
 from eval.bench import others
 from eval.bench.measures import processor_s, tail
-from eval.bench.mixed import load, systems
+from eval.bench.mixed import load, run, systems
 from eval.bench.mixed.load import Plan, Write, filled, loaded, writes
 from eval.bench.mixed.report import markdown, picture
 from eval.bench.mixed.systems import SYSTEMS, Item, absent
@@ -94,6 +96,15 @@ def test_what_fails_under_load_is_counted_by_verb_and_reason_and_the_thread_goes
     assert "upkeep: FileNotFoundError: [Errno 2] No such file or directory: 'FILE'" in calls.errors
 
 
+def test_what_a_system_says_when_it_cannot_be_filled_names_no_file_of_the_machine() -> None:
+    def phase(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
+        raise OSError(f"{folder}/x.db is locked")
+
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    run._answer(theirs, phase, "semmem", FEW, Path("/of/this/machine"))
+    assert json.loads(ours.recv()) == "failed: OSError: FILE is locked"
+
+
 def test_growth_is_counted_from_the_second_look_and_has_the_servers_in_it() -> None:
     looks = [{"s": float(s), "process_mb": a, "server_mb": b} for s, a, b in ((0, 50, 10), (1, 80, 20), (2, 85, 23))]
     assert load._grown(looks) == 8.0
@@ -123,6 +134,35 @@ def test_a_system_that_is_none_is_refused() -> None:
     done = CliRunner().invoke(app, ["bench", "mixed", "--system", "grep"])
     assert done.exit_code == 2
     assert f"There is no system 'grep'; there are {'; '.join(SYSTEMS)}." in " ".join(done.output.split())
+
+
+def refused(folder: Path, *options: str) -> str:
+    done = CliRunner().invoke(app, ["bench", "mixed", "--memories", "60", *options, "--out", str(folder)])
+    assert done.exit_code == 2, done.output
+    return " ".join(done.output.split())
+
+
+def test_a_folder_of_something_else_and_one_of_another_plan_are_left_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign, own = tmp_path / "foreign", tmp_path / "own"
+    (foreign / "stores").mkdir(parents=True)
+    (foreign / "stores" / "notes.db").touch()
+    assert "holds other files; give a new or empty folder by --out." in refused(foreign)
+    assert (foreign / "stores" / "notes.db").exists()
+    (foreign / "measured.json").write_text("[1, 2]", encoding="utf-8")
+    assert "measured.json is no record of a run; give another folder by --out." in refused(foreign)
+    assert (foreign / "measured.json").read_text(encoding="utf-8") == "[1, 2]"
+    monkeypatch.setattr(run, "absent", lambda name: f"{name} is skipped.")
+    plan = Plan(memories=60)
+    run.mixed(plan, own, ["txtai"])
+    record = json.loads((own / "measured.json").read_text(encoding="utf-8"))
+    (own / "measured.json").write_text(json.dumps({**record, "systems": {"txtai": {"fill": {"bytes": 1}}}}))
+    before = (own / "measured.json").read_bytes()
+    assert "holds a run with other options; give another folder by --out." in refused(own, "--seconds", "7")
+    assert (own / "measured.json").read_bytes() == before
+    patient = run.mixed(replace(plan, patience_s=9), own, ["txtai"])  # what the line about patience tells to do
+    assert patient["systems"] == {"txtai": {"fill": {"bytes": 1}, "skipped": "txtai is skipped."}}
 
 
 def measured(**more: Any) -> dict[str, Any]:

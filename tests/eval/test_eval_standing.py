@@ -18,7 +18,7 @@ from eval.experiments.fusion import fused_places
 from eval.experiments.lists import Asked, Found, Key
 from eval.statistics.clusters import clusters, described, unit
 from eval.statistics.comparison import Comparison, ExperimentError, Lists, compare, idle
-from eval.statistics.finds import Contradicted
+from eval.statistics.finds import Contradicted, new
 from eval.statistics.measures import Measured
 from eval.statistics.preflight import leg_only, preflight, standing, witness_holds
 from eval.statistics.significance import paired
@@ -174,6 +174,14 @@ def test_what_dense_found_and_the_graph_repeats_is_what_dense_found() -> None:
     assert verdict.kind != "ruled out"
     # beside the other lists of the same condition nothing would be its own
     assert leg_only(WHOLE.recipe, "dense", with_dense) == set()
+
+
+def test_what_a_leg_of_the_other_recipe_lists_is_no_find() -> None:
+    # the recipe with the graph has no dense leg, the one without it has: d0 is found without the graph
+    holder = Condition("keyword and graph", recipe("default-0.1", prior=False, weights={"dense": 0.0}))
+    with_graph = Asked("q", "named", {"lexical": keys("l", 4), "graph": [*keys("d", 1), *keys("g", 2)]})
+    without = Asked("q", "named", {"lexical": keys("l", 4), "dense": keys("d", 4)})
+    assert set(new(holder, BARE, "graph", with_graph, without)) == {"g0", "g1"}
 
 
 def test_a_leg_whose_finds_are_all_boost_only_is_ruled_out_although_its_first_place_is_guaranteed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Iterator
@@ -136,10 +137,24 @@ def test_a_recall_uses_the_curve_that_was_fitted_to_its_own_embedder(
         words = mem.recall("ferry", recipe="lexical", min_confidence="auto")  # no cosine, so the usual curve
         assert words.confidence == curve(matches(words.candidates))
         assert words.min_confidence == LEXICAL_FLOOR
-        file.write_text('{"curves": {"dense": {"dense": "much"}}, "floor": 1}', encoding="utf-8")
-        assert found().confidence == pytest.approx(usual.confidence)
-        assert f"{file} holds no curve of confidence; fit it again: python -m eval confidence --keep" in caplog.text
+        whole = json.loads(file.read_text(encoding="utf-8"))
+        wrong = (
+            {"curves": {"dense": {"dense": "much"}}},
+            {"floor": 7},
+            {"fingerprint": Hashing.fingerprint},  # a file under the name of another one
+        )
+        for damaged in ("", "{}", *(json.dumps(whole | one) for one in wrong)):
+            caplog.clear()
+            file.write_text(damaged, encoding="utf-8")
+            assert (found().confidence, found().min_confidence) == (pytest.approx(usual.confidence), OTHER_FLOOR)
+            assert f"{file} holds no curve of confidence; fit it again: python -m eval confidence --keep" in caplog.text
     kept.cache_clear()
+
+
+def test_a_curve_as_steep_as_can_be_is_no_error() -> None:
+    steep = FittedCurve({("dense",): ((1e6,), -1e6)}, 0.5)
+    assert curve({"dense": 0.5}, fitted=steep) == pytest.approx(0)
+    assert curve({"dense": 1.0}, fitted=steep) == 0.5
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))

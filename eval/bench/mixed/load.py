@@ -23,7 +23,7 @@ from eval.bench.measures import bytes_of, processor_s, resident_mb, tail
 from eval.bench.mixed.systems import SYSTEMS, Item, System
 from semmem.model.failure import reason
 
-__all__ = ["Plan", "Write", "filled", "loaded", "writes"]
+__all__ = ["Plan", "Write", "filled", "loaded", "without_files", "writes"]
 
 _BATCH = 8
 """Memories of a write that remembers."""
@@ -104,6 +104,11 @@ def writes(plan: Plan, writer: int) -> Iterator[Write]:
             yield Write("remember", tuple(replace(one, namespace=items[0].namespace) for one in items))  # of one user
 
 
+def without_files(text: str) -> str:
+    """Return what a system says without the files of the machine, since a result is published."""
+    return _PLACE.sub("FILE", text)
+
+
 @dataclass(slots=True)
 class Calls:
     """The calls of one thread: seconds by verb, errors, and how many recalls returned the memory asked for."""
@@ -119,7 +124,7 @@ class Calls:
         try:
             answer = call()
         except Exception as error:  # noqa: BLE001  # a system that fails under load is what is looked for
-            self.errors[_PLACE.sub("FILE", f"{verb}: {reason(error)}")] += 1
+            self.errors[without_files(f"{verb}: {reason(error)}")] += 1
             return None
         end = time.perf_counter()
         self.seconds.setdefault(verb, array("d")).append(end - start)
@@ -166,7 +171,7 @@ def loaded(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
         measured = load.run()
     finally:
         system.close()
-    degraded = Counter(system.degraded)
+    degraded = Counter(map(without_files, system.degraded))
     return {"opened_s": round(opened_s, 2), **measured, "degraded": dict(degraded), "bytes": bytes_of(folder)}
 
 

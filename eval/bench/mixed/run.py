@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import platform
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import semmem
-from eval.bench.mixed.load import Plan, filled, loaded
+from eval.bench.mixed.load import Plan, filled, loaded, without_files
 from eval.bench.mixed.systems import absent
+from eval.datasets import DatasetError
 from eval.experiments.evidence.provenance import COMMIT
 from semmem.model.errors import SemmemError
 from semmem.model.failure import reason
@@ -47,7 +48,7 @@ def mixed(
             say(f"{name}: measured already, in {record.file.name}.")
         elif (why := absent(name)) is not None:
             say(why)
-            record.note(name, {"skipped": why})
+            record.note(name, {**record.systems.get(name, {}), "skipped": why})
         else:
             try:
                 _one(name, plan, record, only_fill, say)
@@ -66,21 +67,34 @@ def mixed(
 
 
 class _Record:
-    """What has been measured so far, in a file; that of another plan is thrown away, with its stores."""
+    """What has been measured so far, in a file of the folder.
 
-    def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
+    Raises DatasetError for a folder with a run of another plan, or with anything else in it.
+    """
+
+    def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
         self.file, self.stores, self._plan = folder / "measured.json", folder / "stores", plan
-        found = json.loads(self.file.read_text(encoding="utf-8")) if self.file.exists() else {}
-        if found.get("plan") != plan:
-            shutil.rmtree(self.stores, ignore_errors=True)
-            found = {}
-        self.systems: dict[str, dict[str, Any]] = found.get("systems", {})
+        self.systems: dict[str, dict[str, Any]] = {}
+        if self.file.exists():
+            try:
+                found = json.loads(self.file.read_text(encoding="utf-8"))
+                other, self.systems = dict(found["plan"]), dict(found["systems"])
+            except (ValueError, TypeError, KeyError):
+                raise DatasetError(f"{self.file} is no record of a run; give another folder by --out.") from None
+            if {**other, "patience_s": plan["patience_s"]} != plan:  # which no number depends on
+                raise DatasetError(f"{folder} holds a run with other options; give another folder by --out.")
+        elif any(folder.iterdir()):
+            raise DatasetError(f"{folder} holds other files; give a new or empty folder by --out.")
+        self._write()
 
     def store(self, name: str) -> Path:
         return self.stores / name.replace(", ", "-").replace(" ", "-").lower()
 
     def note(self, name: str, row: dict[str, Any]) -> None:
         self.systems[name] = row
+        self._write()
+
+    def _write(self) -> None:
         self.file.write_text(json.dumps({"plan": self._plan, "systems": self.systems}, indent=1), encoding="utf-8")
 
 
@@ -124,7 +138,7 @@ def _in_process(phase: Phase, name: str, plan: Plan, folder: Path) -> dict[str, 
         process.join()
         with suppress(SemmemError):  # of a process that was ended
             EmbeddedServer(folder).stop("immediate")
-    answer: dict[str, Any] | str = json.loads(text.replace(str(folder), "FOLDER"))
+    answer: dict[str, Any] | str = json.loads(text)
     if isinstance(answer, str):
         raise _Failed(answer)
     return answer
@@ -134,7 +148,7 @@ def _answer(sender: Connection, phase: Phase, name: str, plan: Plan, folder: Pat
     try:
         sender.send(json.dumps(phase(name, plan, folder)))
     except Exception as error:  # noqa: BLE001  # it is told by the process that waits
-        sender.send(json.dumps(f"failed: {reason(error)}"))
+        sender.send(json.dumps(f"failed: {without_files(reason(error))}"))
 
 
 def _version(package: str) -> str | None:

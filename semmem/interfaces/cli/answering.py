@@ -84,6 +84,8 @@ def answered(memory: Semmem, words: Sequence[str]) -> tuple[bytes, bytes] | None
     variables, arguments = rest[: len(LOOKS)], rest[len(LOOKS) :]
     if not arguments or arguments[0] not in READS:
         return None
+    if memory.settings.audit:  # a command that fails here runs again where it was given, and would be noted twice
+        return None
     printed, said = _Printed(encoding, bool(terminal)), _Printed(encoding, bool(terminal))
     cli = _Answered(
         memory=memory,

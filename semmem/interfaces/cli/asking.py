@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from semmem.interfaces.local_socket import COMMAND, address_of, ask
 
@@ -24,14 +25,16 @@ _WITHIN_S = 30.0
 
 
 def quick(arguments: Sequence[str]) -> int | None:
-    """Print the answer of the process that has the store open; None where there is none, or none answers.
+    """Print the answer of the process that has the store open, and return the exit code; None where none answers.
 
     A picture is written here, where the path of its file is meant.
     """
-    if sys.stdout is None or sys.stderr is None or any(word.startswith("--plot") for word in arguments):
+    if any(word.startswith("--plot") for word in arguments):
         return None
-    url = _url(arguments)
     terminal = sys.stdout.isatty()
+    if terminal and not sys.stderr.isatty():
+        return None  # what is answered looks alike on both streams, and a file gets no colours
+    url = _url(arguments)
     variables = (f"={os.environ[name]}" if name in os.environ else "" for name in LOOKS)
     look = ("1" if terminal else "", str(_columns(terminal)), sys.stdout.encoding, *variables)
     try:
@@ -41,11 +44,17 @@ def quick(arguments: Sequence[str]) -> int | None:
     if reply is None:
         return None
     for stream, printed in zip((sys.stdout, sys.stderr), reply, strict=True):
+        if not printed:
+            continue
         try:
             stream.buffer.write(printed)
             stream.flush()
         except BrokenPipeError:  # who reads it has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except OSError as error:  # a full disk, say: in the words in which a command alone tells it
+            with suppress(OSError):
+                sys.stderr.write(f"{type(error).__name__}: {error} (--debug shows where).\n")
+            return 1
     return 0
 
 

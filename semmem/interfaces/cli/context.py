@@ -8,7 +8,7 @@ import os
 import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
@@ -173,6 +173,7 @@ class CommandLine:
             out = self.stdout
             indent = 2 if out.isatty() else None
             out.write(as_json(plain(value), indent=indent, encoding=out.encoding or "utf-8") + "\n")
+            out.flush()  # what a full disk does not take is an error of the command
         else:
             show()
 
@@ -188,7 +189,8 @@ class CommandLine:
     def fail(self, kind: str, sentence: str) -> None:
         """Show an error on standard error; under ``--json`` also as JSON on standard output."""
         if self.json:
-            self.give({"error": {"class": kind, "message": sentence}}, lambda: None)
+            with suppress(OSError):  # a full disk, which may be what is told
+                self.give({"error": {"class": kind, "message": sentence}}, lambda: None)
         self.say(sentence)
 
 
@@ -317,7 +319,7 @@ def reporting_errors(cli: CommandLine) -> Iterator[None]:
         cli.say(f"Stopped.{note if cli.storing else ''}")
         raise typer.Exit(wire.EXIT_INTERRUPTED) from error
     except BrokenPipeError as error:  # the same, from a plain write
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), cli.stdout.fileno())
         raise typer.Exit(0) from error
     except Exception as error:
         if cli.debug:

@@ -57,8 +57,10 @@ def counting(
         threading.Thread(target=keep_telling, daemon=True).start()
 
     def advance(report: Any) -> None:
-        nonlocal count
+        nonlocal count, earlier
         count = report if isinstance(report, int) else int(report.read)
+        if count < earlier:  # they were discarded
+            earlier = 0
         now = time.monotonic()
         if bar is not None:
             rate = f"{(count - earlier) / max(now - start, 1e-3):,.0f}/s"

@@ -1,9 +1,9 @@
 """Whoever has a store open answers hooks, and commands that only read.
 
-That is `semmem mcp`, `semmem serve`, or a process that a hook starts.
-One process at a time listens for a store: the one that holds the lock beside the socket. Others that have the store
-open wait for the lock, and take over when it is free. The process that a hook starts inherits the lock, so forty hooks
-at once start one, and it ends when nobody has asked for some time.
+That is `semmem mcp`, `semmem serve`, or a process that a hook starts. One process at a time listens for a store: the
+one that holds the lock beside the socket. Others that have the store open wait for the lock, and take over when it is
+free. The process that a hook starts inherits the lock, so forty hooks at once start one, and it ends when nobody has
+asked for some time. Nobody is answered from a file that was removed, or that another one has replaced.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from semmem.client.memory import Semmem
 from semmem.client.opening import connect, warm_up
@@ -27,8 +28,9 @@ from semmem.files import private_folder
 from semmem.interfaces.coding_agents.error_log import error_log
 from semmem.interfaces.coding_agents.hook import HookOptions, answer
 from semmem.interfaces.coding_agents.source import of_memory
-from semmem.interfaces.local_socket import COMMAND, Address, address_of, is_own, short_path
+from semmem.interfaces.local_socket import COMMAND, HERE, Address, address_of, is_own, short_path
 from semmem.model.errors import LocalOnly, SemmemError
+from semmem.stores import parse_url
 
 __all__ = ["Listener", "begin_listener", "hooks_answered", "run_listener"]
 
@@ -54,10 +56,10 @@ class Listener:
         self._working = 0
         self._last = time.monotonic()
         self._change = threading.Lock()
-        self._socket: socket.socket | None = None
+        self._file = _file_of(memory)
 
     def run(self, idle_s: float = float("inf")) -> None:
-        """Wait for the lock, then answer until ``stop``, until nobody asks for ``idle_s``, or the socket is removed."""
+        """Wait for the lock, then answer until ``stop``, till nobody asks for ``idle_s``, or socket or file is gone."""
         while self._lock is None and not self._stopping.is_set():
             self._lock = _locked(self._address)
             if self._lock is None:
@@ -85,9 +87,12 @@ class Listener:
             listener.settimeout(_LOOK_S)
             try:
                 with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="semmem-hooks") as workers:
-                    while not (self._stopping.is_set() or self._is_idle(idle_s) or self._is_gone(mine)):
+                    while not (self._stopping.is_set() or self._is_idle(idle_s) or self._is_over(mine)):
                         with suppress(TimeoutError):
                             connection, _ = listener.accept()
+                            with suppress(OSError):  # who asks has gone
+                                if is_own(connection):
+                                    connection.send(HERE)
                             workers.submit(self._serve, connection)
             finally:
                 if not self._is_gone(mine):
@@ -102,6 +107,13 @@ class Listener:
             return os.lstat(self._address.path).st_ino != mine
         except OSError:
             return True
+
+    def _is_over(self, mine: int) -> bool:
+        return self._is_gone(mine) or self._is_replaced()
+
+    def _is_replaced(self) -> bool:
+        """Return whether the file of the store is not the one that was opened."""
+        return _file_of(self._memory) != self._file
 
     def _serve(self, connection: socket.socket) -> None:
         with self._change:
@@ -118,8 +130,8 @@ class Listener:
 
     def _answer(self, connection: socket.socket, head: str, raw: bytes) -> None:
         facts, *words = head.split("\x00")
-        if facts != self._address.facts:
-            return  # for another store, or by another version
+        if facts != self._address.facts or self._is_replaced():
+            return  # for another store, by another version, or about a file that is gone
         reply = self._to_command(words[1:]) if words[:1] == [COMMAND] else self._to_hook(words, raw)
         if reply is not None:
             out, err = reply
@@ -225,8 +237,6 @@ def run_listener(url: str | None, lock: int | None) -> int:
 
 def _locked(address: Address) -> int | None:
     """Return a descriptor that holds the lock of an address; None where another process has it. Raises OSError."""
-    from pathlib import Path
-
     private_folder(Path(address.folder))
     while True:
         handle = os.open(address.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -247,6 +257,16 @@ def _unlocked(address: Address, lock: int) -> None:
         if os.stat(address.lock).st_ino == os.fstat(lock).st_ino:
             os.unlink(address.lock)
     os.close(lock)
+
+
+def _file_of(memory: Semmem) -> tuple[int, int] | None:
+    """Return which file or folder lies at the path of a store; None where there is none, or a server has the store."""
+    try:
+        path = parse_url(memory.store.url, home=memory.settings.home).path
+        found = None if path is None else os.stat(path)
+    except (LocalOnly, OSError):
+        return None
+    return None if found is None else (found.st_dev, found.st_ino)
 
 
 def _request(connection: socket.socket) -> tuple[str, bytes] | None:

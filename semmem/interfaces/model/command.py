@@ -81,9 +81,9 @@ def list_models(cli: CommandLine) -> None:
 def remove(cli: CommandLine, name: Annotated[str, typer.Argument(help="A name of `semmem model list`.")]) -> None:
     """Remove an embedding model from the data folder.
 
-    The model that the setting embedder names stays, or all-MiniLM-L6-v2 where it names none. No store is asked: one
-    that the model fills answers without its dense leg until the model is back, or another one has made all vectors by
-    `semmem rebuild --embedder NAME`.
+    The model that the setting embedder names stays, or all-MiniLM-L6-v2 where it names none. Stores are not
+    looked into: one that was filled by this model answers without its dense leg until the model is back, or `semmem
+    rebuild --embedder NAME` has made all vectors with another one.
     """
     from semmem.embedders import known_as
     from semmem.embedders.onnx_graph import remove as remove_graph

@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import socket
 import struct
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -109,12 +111,14 @@ def test_the_answer_is_byte_for_byte_that_of_the_command_alone(
     assert (without_times(answered.out), answered.err) == (without_times(alone.out), alone.err)
 
 
-def drawn(command: list[str], columns: int, **variables: str) -> str:
-    """Return what a new process prints on a terminal so wide."""
+def drawn(command: list[str], columns: int, *, said: IO[bytes] | None = None, **variables: str) -> str:
+    """Return what a new process prints on a terminal so wide; ``said`` gets its standard error, else the terminal."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     env = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"} | variables
-    process = subprocess.Popen([sys.executable, "-m", "semmem", *command], stdout=theirs, stderr=theirs, env=env)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "semmem", *command], stdout=theirs, stderr=said or theirs, env=env
+    )
     os.close(theirs)
     printed = bytearray()
     try:
@@ -135,6 +139,14 @@ def test_a_terminal_gets_its_colours_and_its_width(url: str) -> None:
         quick_one = subprocess.run([sys.executable, "-m", "semmem", *command], capture_output=True, check=True).stdout
     assert "\x1b[" in wide
     assert b"\x1b[" not in quick_one
+
+
+def test_a_file_of_what_is_said_gets_no_colours_though_a_terminal_gets_the_answer(url: str, tmp_path: Path) -> None:
+    with listener(), (tmp_path / "said.txt").open("wb") as said:
+        drawn(["context", "when does the ferry leave?", "--budget", "1"], 90, said=said)
+    text = (tmp_path / "said.txt").read_text(encoding="utf-8")
+    assert "Left out of 1 tokens" in text
+    assert "\x1b" not in text
 
 
 def test_an_encoding_that_lacks_a_letter_gets_its_number(url: str) -> None:
@@ -198,6 +210,9 @@ def test_nothing_else_is_answered(url: str, told_apart: None, tmp_path: Path, mo
     assert ask(address_of(), [COMMAND, "", *LOOK, "forget", "at-the-listener"], b"", 60) is None
     assert ask(address_of(), [COMMAND, "", *LOOK], b"", 60) is None
     assert ask(address_of(), [COMMAND], b"", 60) is None
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(local_socket, "__file__", "/elsewhere/semmem/interfaces/local_socket.py")
+        assert quick(["recall", "ferry"]) is None  # another copy of the program
     monkeypatch.setenv("SEMMEM_RECIPE", "lexical")
     assert quick(["recall", "ferry"]) is None  # the settings are others
 
@@ -225,6 +240,124 @@ def test_a_reader_that_goes_away_is_no_error(url: str, told_apart: None) -> None
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_breaks_off_while_another_is_answered_leaves_the_output_of_the_listener_alone(
+    url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def breaks_off(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(semmem.Semmem, "get", breaks_off)
+    with listener():
+        assert quick(["get", "ferry"]) is None
+    os.write(1, b"still here")
+    assert capfd.readouterr().out == "still here"
+
+
+def test_nobody_is_answered_from_a_file_that_was_removed_or_replaced(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "notes.db"
+    with semmem.connect() as mem:
+        mem.remember("The tram leaves at eleven.", id="tram")
+        one = Listener(address_of(), mem)
+        thread = threading.Thread(target=one.run)
+        thread.start()
+        try:
+            until(listens)
+            assert quick(["get", "tram"]) == 0
+            file.rename(tmp_path / "elsewhere.db")
+            assert quick(["get", "tram"]) is None
+            with semmem.connect() as new:
+                new.remember("The bus leaves at noon.", id="bus")
+            assert quick(["get", "bus"]) is None
+            thread.join(60)  # it ends by itself, for another to take over
+            assert not thread.is_alive()
+        finally:
+            one.stop()
+            thread.join(60)
+
+
+def test_the_audit_notes_a_command_that_fails_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMMEM_AUDIT", "true")
+    with listener():
+        command = ["get", "none-such"]
+        assert (quick(command), run(command)) == (None, 4)
+    with semmem.connect() as mem:
+        assert [one.outcome for one in mem.audit() if one.verb == "get"] == ["NotFound"]
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_stream_that_is_closed_is_no_error(url: str, closed: str) -> None:
+    def ended() -> tuple[int, bytes, bytes]:
+        command = ["/bin/sh", "-c", f'"$0" -m semmem get ferry {closed}', sys.executable]
+        done = subprocess.run(command, capture_output=True)
+        return done.returncode, done.stdout, done.stderr
+
+    code, printed, said = ended()
+    assert (code, said) == (0, b"")
+    with listener():
+        assert ended() == (code, printed, said)
+
+
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_a_disk_that_is_full_is_told_in_one_sentence(url: str, form: str) -> None:
+    def ended() -> tuple[int, bytes]:
+        command = ["/bin/sh", "-c", f'"$0" -m semmem get ferry {form} >/dev/full', sys.executable]
+        done = subprocess.run(command, stderr=subprocess.PIPE)
+        return done.returncode, done.stderr
+
+    told = 1, b"OSError: [Errno 28] No space left on device (--debug shows where).\n"
+    assert ended() == told
+    with listener():
+        assert ended() == told
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full, which takes nothing as a full disk does")
+def test_what_says_nothing_needs_no_room_for_it(url: str) -> None:
+    command = ["/bin/sh", "-c", '"$0" -m semmem get ferry 2>/dev/full', sys.executable]
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    assert subprocess.run(command, stdout=subprocess.DEVNULL, env=env).returncode == 0
+    with listener():
+        assert subprocess.run(command, stdout=subprocess.DEVNULL, env=env).returncode == 0
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["in the settings", "by --url"])
+def test_a_file_that_took_the_place_of_the_one_that_is_open_is_read_by_the_command_itself(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    if not named:
+        monkeypatch.delenv("SEMMEM_URL")
+    file, other = tmp_path / "notes.db", tmp_path / "other.db"
+    with semmem.connect(f"sqlite:{other}") as mem:
+        mem.remember("The ferry leaves at noon.", id="noon")
+    monkeypatch.setattr("tests.interfaces.cli.test_cli_answered.address_of", lambda: local_socket.address_of(url))
+    with listener(url):
+        assert quick(["get", "ferry", "--url", url]) == 0
+        other.replace(file)
+        assert quick(["get", "ferry", "--url", url]) is None
+        until(lambda: not listens())  # what it has open is not meant by anybody any more
+
+
+def test_a_file_that_is_gone_is_missed(url: str, tmp_path: Path) -> None:
+    with listener():
+        (tmp_path / "notes.db").unlink()
+        assert quick(["list"]) is None
+
+
+def test_a_process_that_was_stopped_is_asked_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_socket, "_HERE_S", 0.05)
+    address = address_of()
+    Path(address.folder).mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as stopped:  # a socket of a process takes connections though it is stopped
+        with local_socket.short_path(address) as path:
+            stopped.bind(path)
+        stopped.listen()
+        asking = threading.Thread(target=quick, args=(["recall", "ferry"],))
+        asking.start()
+        connection, _ = stopped.accept()
+        with connection:
+            assert connection.recv(1) == b""  # gone without a word
+        asking.join(60)
 
 
 @pytest.mark.anyio

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -196,6 +197,20 @@ def test_progress_that_does_not_move_is_told_once_a_minute(
     with progress.counting(CommandLine(), "notes.jsonl", None):
         time.sleep(0.4)
     assert capfd.readouterr().err == "notes.jsonl: 0 memories yet, 0 s\n"
+
+
+def test_vectors_that_were_made_earlier_and_then_discarded_do_not_count_against_the_rate(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_PAUSE", 0.01)
+    said = ""
+    with progress.counting(CommandLine(), "embedding", 90, earlier=60) as advance:
+        for _ in range(2_000):
+            advance(20)
+            if "20 of" in (said := said + capfd.readouterr().err):
+                break
+            time.sleep(0.05)
+    assert re.search(r"^embedding: 20 of 90 memories, [\d,]+/s", said, re.MULTILINE), said
 
 
 @pytest.mark.parametrize("command", [["import", "jsonl"], ["remember", "--on-error", "skip", "--file"]])

@@ -249,8 +249,8 @@ def test_a_hook_loads_neither_the_command_line_nor_what_it_does_not_need() -> No
     program = """
 import sys
 sys.argv = ["semmem", "hook", "prompt", "--url", "http://127.0.0.1:9"]
-from semmem.__main__ import _hook
-assert _hook() == 0
+from semmem.__main__ import _quick
+assert _quick() == 0
 """
     wrapped = f'import io, sys; sys.stdin = io.TextIOWrapper(io.BytesIO(b\'{{"prompt": "x"}}\'))\n{program}'
     heavy = {

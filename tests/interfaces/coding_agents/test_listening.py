@@ -23,7 +23,7 @@ from semmem.interfaces import local_socket
 from semmem.interfaces.coding_agents import listening
 from semmem.interfaces.coding_agents.asking import quick
 from semmem.interfaces.coding_agents.listening import Listener, begin_listener, hooks_answered
-from semmem.interfaces.local_socket import Address, address_of, ask
+from semmem.interfaces.local_socket import HERE, Address, address_of, ask
 from tests.interfaces.mcp.clients import ROOT, environment, over_stdio
 from tests.waiting import until
 
@@ -124,6 +124,7 @@ def test_a_process_that_dies_while_it_answers_is_no_obstacle(url: str, reply: by
         def die() -> None:
             connection, _ = dying.accept()
             with connection:
+                connection.sendall(HERE)
                 connection.recv(1 << 20)
                 connection.sendall(reply)
 
@@ -167,7 +168,7 @@ import socket, sys
 connection = socket.socket(socket.AF_UNIX)
 connection.connect(sys.argv[1])
 connection.sendall(sys.stdin.buffer.read())
-print(connection.recv(1_000))
+print(b"".join(iter(lambda: connection.recv(1_000), b"")))
 """
     head = "\0".join((address_of().facts, *WORDS)).encode()
     with listener(tmp_path):
