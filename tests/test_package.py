@@ -191,7 +191,7 @@ def test_the_installed_wheel_answers_away_from_its_sources(packages: tuple[Path,
         cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
     )  # fmt: skip
-    assert "described only: R@1 +1.000, 1 questions" in " ".join(done.stdout.split()), done.stderr
+    assert "described only: R@1 +1.000, 1 question, won 1" in " ".join(done.stdout.split()), done.stderr
     # and a data set of one's own, which a clone is not needed for
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "documents.jsonl").write_text(

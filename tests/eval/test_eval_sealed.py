@@ -42,6 +42,19 @@ def test_a_question_of_hops_needs_as_many_notes_and_an_unanswerable_one_needs_no
         assert not set(query.gold) & {*query.extra.get("near_ids", ()), *query.extra.get("stale_ids", ())}, query.id
 
 
+def rows_of(name: str, file: str) -> list[dict[str, Any]]:
+    """Return the rows of a file of judgements beside a set."""
+    return [json.loads(line) for line in (DATA / name / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def cohens_kappa(both: int, first: int, second: int, neither: int) -> float:
+    """Return the agreement of two judges beyond chance, by the pairs that both, one, the other or none accepts."""
+    pairs = both + first + second + neither
+    agreed = (both + neither) / pairs
+    chance = ((both + first) * (both + second) + (neither + first) * (neither + second)) / pairs**2
+    return (agreed - chance) / (1 - chance)
+
+
 @pytest.mark.parametrize(
     ("name", "pairs", "counts", "kappa"),
     [("helpdesk", 515, (151, 1, 13, 350), 0.936), ("family", 509, (150, 1, 17, 341), 0.918)],
@@ -49,17 +62,45 @@ def test_a_question_of_hops_needs_as_many_notes_and_an_unanswerable_one_needs_no
 def test_the_agreement_of_the_record_is_that_of_the_judgments(
     name: str, pairs: int, counts: tuple[int, int, int, int], kappa: float
 ) -> None:
-    rows = [json.loads(line) for line in (DATA / name / "judgements.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = rows_of(name, "judgements")
     verdicts = [(row["first"], row["second"]) for row in rows]
     both, first, second, neither = (
         verdicts.count(v) for v in ((True, True), (True, False), (False, True), (False, False))
     )
     assert (len(rows), (both, first, second, neither)) == (pairs, counts)
-    agreed = (both + neither) / pairs
-    chance = ((both + first) * (both + second) + (neither + first) * (neither + second)) / pairs**2
-    assert (agreed - chance) / (1 - chance) == pytest.approx(kappa, abs=5e-4)
+    assert cohens_kappa(both, first, second, neither) == pytest.approx(kappa, abs=5e-4)
     kept = {(row["question"], row["memory"]) for row in rows if row["kept"]}
     assert kept == {(query.id, id) for query in load(DATA / name, sealed=True).queries for id in query.gold}
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs", "judged", "kappa", "all_pairs", "of_all", "kappa_of_all"),
+    [
+        ("helpdesk", 515, (148, 10, 17, 340), 0.878, 33_000, (148, 10, 40, 32_802), 0.855),
+        ("family", 509, (152, 3, 19, 335), 0.901, 30_000, (152, 3, 38, 29_807), 0.880),
+    ],
+)
+def test_the_agreement_of_a_second_judge_is_that_of_the_record(
+    name: str,
+    pairs: int,
+    judged: tuple[int, int, int, int],
+    kappa: float,
+    all_pairs: int,
+    of_all: tuple[int, int, int, int],
+    kappa_of_all: float,
+) -> None:
+    corpus = load(DATA / name, sealed=True)
+    gold = {(query.id, id) for query in corpus.queries for id in query.gold}
+    named = {(row["question"], id) for row in rows_of(name, "second-judge") for id in row["memories"]}
+    shown = {(row["question"], row["memory"]) for row in rows_of(name, "judgements")}
+    every = {(query.id, memory["id"]) for query in corpus.queries for memory in corpus.memories}
+    assert named <= every
+    for seen, size, counts, of in ((shown, pairs, judged, kappa), (every, all_pairs, of_all, kappa_of_all)):
+        agreed = len(seen & gold & named), len(seen & gold - named), len(seen & named - gold), len(seen - gold - named)
+        assert (len(seen), agreed) == (size, counts)
+        assert cohens_kappa(*agreed) == pytest.approx(of, abs=5e-4)
+    unanswered = [row["question"] for row in rows_of(name, "second-judge") if not row["memories"]]
+    assert unanswered == sorted(query.id for query in corpus.queries if not query.gold)
 
 
 def test_a_set_with_the_name_of_a_sealed_one_and_other_bytes_is_not_called_sealed() -> None:
