@@ -23,8 +23,8 @@ import semmem
 from semmem.interfaces import local_socket
 from semmem.interfaces.cli.app import COMMANDS, run
 from semmem.interfaces.cli.asking import READS, quick
-from semmem.interfaces.coding_agents.listening import Listener
 from semmem.interfaces.local_socket import COMMAND, address_of, ask
+from tests.interfaces.coding_agents.answering import answering, listens
 from tests.interfaces.mcp.clients import ROOT, over_stdio
 from tests.waiting import until
 
@@ -46,28 +46,11 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"sqlite:{tmp_path}/notes.db"
 
 
-def listens() -> bool:
-    """Return whether a process answers at the address of the settings."""
-    try:
-        local_socket.connected(address_of(), 60).close()
-    except OSError:
-        return False
-    return True
-
-
 @contextmanager
 def listener(url: str | None = None) -> Iterator[None]:
     """Answer at the address of the settings, from the store of ``url``; None: from that of the settings."""
-    with semmem.connect(url) as mem:
-        one = Listener(address_of(), mem)
-        thread = threading.Thread(target=one.run)
-        thread.start()
-        try:
-            until(listens)
-            yield
-        finally:
-            one.stop()
-            thread.join(60)
+    with semmem.connect(url) as mem, answering(mem):
+        yield
 
 
 @pytest.fixture
@@ -259,11 +242,7 @@ def test_nobody_is_answered_from_a_file_that_was_removed_or_replaced(url: str, t
     file = tmp_path / "notes.db"
     with semmem.connect() as mem:
         mem.remember("The tram leaves at eleven.", id="tram")
-        one = Listener(address_of(), mem)
-        thread = threading.Thread(target=one.run)
-        thread.start()
-        try:
-            until(listens)
+        with answering(mem) as (_, thread):
             assert quick(["get", "tram"]) == 0
             file.rename(tmp_path / "elsewhere.db")
             assert quick(["get", "tram"]) is None
@@ -272,9 +251,6 @@ def test_nobody_is_answered_from_a_file_that_was_removed_or_replaced(url: str, t
             assert quick(["get", "bus"]) is None
             thread.join(60)  # it ends by itself, for another to take over
             assert not thread.is_alive()
-        finally:
-            one.stop()
-            thread.join(60)
 
 
 def test_the_audit_notes_a_command_that_fails_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +306,7 @@ def test_a_file_that_took_the_place_of_the_one_that_is_open_is_read_by_the_comma
     file, other = tmp_path / "notes.db", tmp_path / "other.db"
     with semmem.connect(f"sqlite:{other}") as mem:
         mem.remember("The ferry leaves at noon.", id="noon")
-    monkeypatch.setattr("tests.interfaces.cli.test_cli_answered.address_of", lambda: local_socket.address_of(url))
+    monkeypatch.setattr("tests.interfaces.coding_agents.answering.address_of", lambda: local_socket.address_of(url))
     with listener(url):
         assert quick(["get", "ferry", "--url", url]) == 0
         other.replace(file)

@@ -24,6 +24,7 @@ from semmem.interfaces.coding_agents import listening
 from semmem.interfaces.coding_agents.asking import quick
 from semmem.interfaces.coding_agents.listening import Listener, begin_listener, hooks_answered
 from semmem.interfaces.local_socket import HERE, Address, address_of, ask
+from tests.interfaces.coding_agents.answering import answering, listens
 from tests.interfaces.mcp.clients import ROOT, environment, over_stdio
 from tests.waiting import until
 
@@ -63,24 +64,8 @@ def listener(tmp_path: Path) -> Iterator[Listener]:
     """Answer hooks at the address of the settings, from another store, so that it is seen who answered."""
     with connect(f"sqlite:{tmp_path}/other.db", embedder="none") as mem:
         mem.remember("The ferry of the listener leaves at ten.", id="at-the-listener")
-        one = Listener(address_of(), mem)
-        thread = threading.Thread(target=one.run)
-        thread.start()
-        try:
-            until(listens)
+        with answering(mem) as (one, _):
             yield one
-        finally:
-            one.stop()
-            thread.join(60)
-
-
-def listens() -> bool:
-    """Return whether a process answers at the address of the settings."""
-    try:
-        local_socket.connected(address_of(), 60).close()
-    except OSError:
-        return False
-    return True
 
 
 def left() -> list[str]:
