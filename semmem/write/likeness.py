@@ -274,9 +274,11 @@ class Likeness:
         A memory that has keys and no note has been compared, and is not compared again.
         """
         life, count = self._life, 0
-        for namespace in sorted(self._store.languages()) if life is not None and self.looks else ():
+        if life is None or not self.looks:
+            return {}
+        for namespace in life.uncompared_namespaces():
             after = 0
-            while life is not None and (some := life.pending_comparisons(namespace, after, _AT_ONCE)):
+            while some := life.pending_comparisons(namespace, after, _AT_ONCE):
                 after = some[-1].row_id
                 count += self._compare(life, namespace, some)
         return {"compared": count} if count else {}

@@ -215,6 +215,7 @@ CREATE TABLE semmem.judgement (namespace text, recall_id text, id text, useful b
 DROP INDEX semmem.memory_by_change, semmem.access_by_time, semmem.recall_log_by_memory, semmem.recall_log_by_recall,
            semmem.memory_apart;
 DROP TABLE semmem.audit, semmem.rate_bucket;
+ALTER TABLE semmem.namespace DROP COLUMN settled;
 DELETE FROM semmem.migration WHERE number >= 19;
 """
 

@@ -178,6 +178,10 @@ class LinkStore(Protocol):
         """Return the memories whose links nobody has made yet and that share keys with some."""
         ...
 
+    def uncompared_namespaces(self) -> Sequence[str]:
+        """Return the namespaces that have ``pending_comparisons``, sorted."""
+        ...
+
     def pending_comparisons(self, namespace: str, after: int, limit: int) -> Sequence[PendingComparison]:
         """Return memories that have no keys, or no links yet, ascending from above the row id ``after``.
 

@@ -175,6 +175,10 @@ class PostgresLinks:
         rows = self._pool.rows("comparison_like", {"namespace": namespace, "ids": sorted(ids)})
         return [_pending_comparison(row) for row in rows]
 
+    def uncompared_namespaces(self) -> Sequence[str]:
+        """Return the namespaces with memories that have no keys, or no links yet."""
+        return sorted(namespace for (namespace,) in self._pool.rows("likeness_missing_somewhere", {}))
+
     def pending_comparisons(self, namespace: str, after: int, limit: int) -> Sequence[PendingComparison]:
         """Return memories that have no keys, or no links yet, ascending; see LifeStore."""
         rows = self._pool.rows("likeness_missing", {"namespace": namespace, "after": after, "limit": limit})

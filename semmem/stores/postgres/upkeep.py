@@ -273,10 +273,12 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     for namespace in _others(store, "pending_namespaces", busy):
         while count := store.transaction(partial(postings.flush, namespace=namespace)):
             flushed += count
-    for namespace in _others(store, "namespace_names", busy):
-        written, removed = _settled(store, namespace)
-        merged += written
-        packed += removed
+    for namespace, segment in store.rows("namespace_unsettled", {}):
+        if namespace not in busy:
+            written, removed = _settled(store, namespace, segment)
+            merged += written
+            packed += removed
+    for namespace in _others(store, "likeness_unpacked", busy):
         alike += _packed(store, namespace)
     embedded = store.url.startswith("embedded:")  # a server of one's own
     if embedded:
@@ -329,19 +331,29 @@ def settle(connection: Connection, namespace: str, since: int, steps: int, *, pa
     return upto + 1, written, removed
 
 
-def _settled(store: PostgresStore, namespace: str) -> tuple[int, int]:
-    """Join and pack posting rows, a range of keys at a time; return how many were written, and how many removed."""
+def _settled(store: PostgresStore, namespace: str, segment: int) -> tuple[int, int]:
+    """Join and pack posting rows, a range of keys at a time; return how many were written, and how many removed.
+
+    What has come up to ``segment`` is settled then.
+    """
     steps, packs = store.run(partial(settle_steps, namespace=namespace))
     segments = store.run(partial(postings.fresh_segments, namespace=namespace))
+
+    def step(connection: Connection, since: int) -> tuple[int, int, int]:
+        beyond = postings.LAST_KEY + 1, 0, 0
+        done = settle(connection, namespace, since, steps, packs=packs) if steps else beyond
+        if done[0] > postings.LAST_KEY:
+            if segments:  # those that writers have added meanwhile stay fresh
+                postings.mark_merged(connection, namespace, segments)
+            connection.execute(_SQL["namespace_settle"], {"namespace": namespace, "upto": segment})
+        return done
+
     merged = packed = 0
-    since = postings.FIRST_KEY if steps else postings.LAST_KEY + 1
+    since = postings.FIRST_KEY
     while since <= postings.LAST_KEY:
-        step = partial(settle, namespace=namespace, since=since, steps=steps, packs=packs)
-        since, written, removed = store.transaction(step)
+        since, written, removed = store.transaction(partial(step, since=since))
         merged += written
         packed += removed
-    if segments:  # those that writers have added meanwhile stay fresh
-        store.transaction(partial(postings.mark_merged, namespace=namespace, segments=segments))
     return merged, packed
 
 

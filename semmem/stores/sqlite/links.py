@@ -108,6 +108,11 @@ class SqliteLinks:
         rows = self._file._rows("comparison_like", {"namespace": namespace, "ids": sorted(ids)})
         return [_pending_comparison(row) for row in rows]
 
+    def uncompared_namespaces(self) -> Sequence[str]:
+        """Return the namespaces with memories that have no keys, or no links yet."""
+        now = {"now": microsecond(datetime.now(UTC))}
+        return sorted(namespace for (namespace,) in self._file._rows("likeness_missing_somewhere", now))
+
     def pending_comparisons(self, namespace: str, after: int, limit: int) -> Sequence[PendingComparison]:
         """Return memories that have no keys, or no links yet, ascending; see LifeStore."""
         parameters = {"namespace": namespace, "after": after, "limit": limit, "now": microsecond(datetime.now(UTC))}

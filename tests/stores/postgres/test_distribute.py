@@ -168,9 +168,10 @@ class TestOnThreeNodes:
         with semmem.connect(store_url, embedder="hashing") as mem:
             fill(mem)
             expected = answers(mem)
-            with psycopg.connect(store_url) as connection:  # as schema 22, which had no audit and no buckets of rates
+            with psycopg.connect(store_url) as connection:  # as schema 22 was
                 connection.execute("DELETE FROM semmem.migration WHERE number > 22")
                 connection.execute("DROP TABLE semmem.audit, semmem.rate_bucket")
+                connection.execute("ALTER TABLE semmem.namespace DROP COLUMN settled")
         with psycopg.connect(store_url, autocommit=True) as connection:
             write_backup(connection, tmp_path / "old.semmem")
         with semmem.connect(citus.database("restored")[0], embedder="hashing") as mem:

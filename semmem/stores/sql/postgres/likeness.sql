@@ -111,16 +111,34 @@ WITH <likened> SELECT ord, id, other, text, title, author, at FROM likened ORDER
 -- Note that memories have found some, until their links are made.
 INSERT INTO uncompared (namespace, ord) SELECT %(namespace)s, unnest(%(ords)s::bigint[]) ON CONFLICT DO NOTHING;
 
+-- <comparable> --
+-- No part, no sensitive memory, no turn, and none that has expired.
+m.part = 0 AND NOT m.sensitive AND (m.session IS NULL OR m.position IS NULL)
+  AND (m.expires_at IS NULL OR m.expires_at > now())
+
 -- likeness_missing --
 -- What has no keys, and may have some, or whose links are not made yet; nothing while the namespace is moved.
 SELECT <memory_columns>, text_at
 FROM memory m
-WHERE namespace = %(namespace)s AND ord > %(after)s AND part = 0 AND NOT sensitive AND (session IS NULL OR position IS NULL)
-  AND (expires_at IS NULL OR expires_at > now())
+WHERE namespace = %(namespace)s AND ord > %(after)s AND <comparable>
   AND (NOT EXISTS (SELECT FROM likeness l WHERE l.namespace = m.namespace AND l.ord = m.ord)
        OR EXISTS (SELECT FROM uncompared u WHERE u.namespace = m.namespace AND u.ord = m.ord))
   AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = %(namespace)s AND o.state IS NOT NULL)
 ORDER BY ord LIMIT %(limit)s;
+
+-- likeness_missing_somewhere --
+-- List the namespaces that have such memories. As joins, because Citus sends no other form of it to its nodes.
+SELECT DISTINCT m.namespace
+FROM memory m
+JOIN namespace n ON n.namespace = m.namespace AND n.state IS NULL
+LEFT JOIN likeness l ON l.namespace = m.namespace AND l.ord = m.ord
+LEFT JOIN uncompared u ON u.namespace = m.namespace AND u.ord = m.ord
+WHERE <comparable> AND (l.ord IS NULL OR u.ord IS NOT NULL);
+
+-- likeness_unpacked --
+-- List the namespaces with likeness keys that have rows of their own.
+SELECT namespace FROM namespace n WHERE state IS DISTINCT FROM 'filling' AND state IS DISTINCT FROM 'emptying'
+  AND EXISTS (SELECT FROM likeness_key l WHERE l.namespace = n.namespace) ORDER BY namespace;
 
 -- likeness_forget --
 -- The keys of memories that go; under the lock of the namespace, as all who write packed rows. They go out of the rows of

@@ -87,6 +87,16 @@ SELECT namespace FROM namespace n
 WHERE (memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace))
   AND state IS DISTINCT FROM 'filling' AND state IS DISTINCT FROM 'emptying' ORDER BY namespace;
 
+-- namespace_unsettled --
+-- List the namespaces that have got postings since maintain joined theirs, each with its last segment.
+SELECT namespace, segments FROM namespace n
+WHERE segments > settled AND (memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace))
+  AND state IS DISTINCT FROM 'filling' AND state IS DISTINCT FROM 'emptying' ORDER BY namespace;
+
+-- namespace_settle --
+-- Note that the postings of a namespace up to a segment are joined.
+UPDATE namespace SET settled = greatest(settled, %(upto)s) WHERE namespace = %(namespace)s;
+
 -- namespace_list --
 -- Return each namespace with its number of whole memories and its last change, for people.
 SELECT namespace, count(*), max(updated_at) FROM memory m

@@ -57,16 +57,23 @@ WHERE row IN (SELECT (SELECT number FROM namespace WHERE namespace = :namespace)
 -- Count the memories whose comparison is pending, and return when the oldest was noted.
 SELECT count(*), min(at) FROM uncompared;
 
--- likeness_missing --
+-- <never_compared> --
 -- What has no keys, and may have some, or whose links are not made yet.
+part = 0 AND NOT sensitive AND (session IS NULL OR position IS NULL) AND (expires_at IS NULL OR expires_at > :now)
+  AND (NOT EXISTS (SELECT 1 FROM likeness AS l WHERE l.namespace = m.namespace AND l.ord = m.ord)
+       OR EXISTS (SELECT 1 FROM uncompared AS u WHERE u.namespace = m.namespace AND u.ord = m.ord))
+
+-- likeness_missing --
+-- Return some memories of a namespace that were never compared or linked.
 SELECT <memory_columns>, text_at
 FROM memory AS m
 WHERE row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :after
-  AND row < ((SELECT number FROM namespace WHERE namespace = :namespace) + 1) << 40
-  AND part = 0 AND NOT sensitive AND (session IS NULL OR position IS NULL) AND (expires_at IS NULL OR expires_at > :now)
-  AND (NOT EXISTS (SELECT 1 FROM likeness AS l WHERE l.namespace = m.namespace AND l.ord = m.ord)
-       OR EXISTS (SELECT 1 FROM uncompared AS u WHERE u.namespace = m.namespace AND u.ord = m.ord))
+  AND row < ((SELECT number FROM namespace WHERE namespace = :namespace) + 1) << 40 AND <never_compared>
 ORDER BY row LIMIT :limit;
+
+-- likeness_missing_somewhere --
+-- List the namespaces that have such memories.
+SELECT DISTINCT namespace FROM memory AS m WHERE <never_compared>;
 
 -- likeness_again --
 -- Delete the likeness keys of some memories.

@@ -226,17 +226,17 @@ def granted(own: Own, name: str) -> None:
 def test_a_user_without_the_right_to_create_tables_uses_those_that_another_one_has_migrated(own: Own, url: str) -> None:
     name = database(url)
     guests = own.url(name, "guest")
-    unmigrated = "This store has no tables of semmem, this semmem needs schema 25, and the setting migrate is false; "
+    unmigrated = "This store has no tables of semmem, this semmem needs schema 26, and the setting migrate is false; "
     with pytest.raises(SchemaTooOld) as caught:
         connect(guests, migrate=False)
     assert str(caught.value) == unmigrated + "run `semmem migrate` once, as a user who may create tables."
     migrate_store(url, to=21)
     granted(own, name)
-    with pytest.raises(SchemaTooOld, match=r"^This store has schema 21, this semmem needs schema 25, and the setting"):
+    with pytest.raises(SchemaTooOld, match=r"^This store has schema 21, this semmem needs schema 26, and the setting"):
         connect(guests, migrate=False)
     with pytest.raises(StoreUnavailable, match=r"^This database user may not use or create semmem's tables .*; grant"):
         migrate_store(guests, backup_before_migration=False)
-    assert migrate_store(url).after == 25
+    assert migrate_store(url).after == 26
     with connect(guests, migrate=False) as mem:
         mem.remember(NOTE, id="key")
         mem.remember_many([{"text": f"Note {n} of Ada Lovelace.", "id": f"n{n}"} for n in range(5)])
