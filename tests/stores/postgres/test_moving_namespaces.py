@@ -29,6 +29,8 @@ TABLES = (
 def mem(store_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Semmem]:
     monkeypatch.setattr(connection, "_MOVES_S", 0.0001)  # writers do not wait, but are refused
     monkeypatch.setattr(namespaces, "AT_ONCE", AT_ONCE)
+    # a verb in the middle of a move that waits for the move would wait for ever: one thread does both
+    monkeypatch.setenv("PGOPTIONS", "-c statement_timeout=60s")
     with semmem.connect(store_url, embedder="hashing") as mem:
         yield mem
 
