@@ -38,6 +38,7 @@ wants_citus = [
     pytest.mark.skipif(not _PROGRAM.is_file(), reason="There is no Citus here."),
 ]
 """The marks of a module whose tests run on several nodes."""
+_PARTS = "ALTER DATABASE {} SET citus.shard_count TO {parts}"
 _EMPTY_HERE = r"""DO $$ DECLARE place text; BEGIN
     SET LOCAL citus.show_shards_for_app_name_prefixes TO '*';
     FOR place IN SELECT oid::regclass FROM pg_class
@@ -63,13 +64,16 @@ class Cluster:
             time.sleep(0.2)
         return done.stdout
 
-    def database(self, name: str, *, joined: bool = True) -> tuple[str, ...]:
-        """Make a database of that name on every node anew, and return its URLs; not ``joined``, they have no Citus."""
+    def database(self, name: str, *, joined: bool = True, parts: int = 32) -> tuple[str, ...]:
+        """Make a database of that name on every node anew, and return its URLs; not ``joined``, they have no Citus.
+
+        ``parts`` is how many each table has, 32 where nobody says otherwise.
+        """
         urls = tuple(urlunsplit(urlsplit(url)._replace(path=f"/{name}")) for url in self.urls)
         for url, others in zip(self.urls, urls, strict=True):
             with psycopg.connect(url, autocommit=True) as connection:
-                for statement in ("DROP DATABASE IF EXISTS {} WITH (FORCE)", "CREATE DATABASE {}"):
-                    connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+                for statement in ("DROP DATABASE IF EXISTS {} WITH (FORCE)", "CREATE DATABASE {}", _PARTS):
+                    connection.execute(sql.SQL(statement).format(sql.Identifier(name), parts=parts))
             with psycopg.connect(others, autocommit=True) as connection:
                 connection.execute("CREATE EXTENSION vector SCHEMA public")
         if joined:
@@ -88,7 +92,7 @@ class NodeStores:
     @contextmanager
     def one(self) -> Iterator[tuple[str, ...]]:
         """Give the URLs, the coordinator's first, of an empty store that is in nobody else's hands meanwhile."""
-        urls = self._free.pop() if self._free else self._cluster.database(f"store_{next(self._numbers)}")
+        urls = self._free.pop() if self._free else self._new()
         migrate(urls[0])
         yield urls
         with psycopg.connect(urls[0], autocommit=True) as connection:
@@ -99,6 +103,10 @@ class NodeStores:
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(_EMPTY_HERE)
         self._free.append(urls)
+
+    def _new(self) -> tuple[str, ...]:
+        """Make a store of few parts: what a test does in all of them takes a quarter of the time."""
+        return self._cluster.database(f"store_{next(self._numbers)}", parts=8)
 
 
 def join(urls: tuple[str, ...]) -> None:
