@@ -26,6 +26,8 @@ STORES = (
 """Where reading a data set and writing a store begin; what these import decides what a store holds, too."""
 ASKS = ("eval.experiments.lists", "semmem")
 """Where asking begins: any part of semmem may change a list."""
+_PARTS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""Where a statement holds others; an import is in no expression."""
 
 
 def fingerprint(*roots: str, packages: Mapping[str, Path] = _PACKAGES) -> str:
@@ -85,7 +87,7 @@ def _imports(source: str) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names += (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
         else:
-            queue += ast.iter_child_nodes(node)
+            queue += (statement for part in _PARTS for statement in getattr(node, part, ()))
     return tuple(names)
 
 

@@ -159,11 +159,18 @@ def test_a_recall_from_memory_is_fitted_over_the_sizes_that_were_in_memory() -> 
     }
 
 
+def without_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure the parts of storing on one memory, without the competitor: a test of a whole run looks at them."""
+    monkeypatch.setattr(ours, "_SAMPLE", 1)
+    monkeypatch.setattr(ours, "sentence_transformers", lambda: None)
+
+
 @pytest.mark.slow
 def test_many_memories_are_stored_as_one_stream_with_their_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ours, "_STREAM_FROM", 60)
+    without_rates(monkeypatch)
     embedder = load("hashing")
     monkeypatch.setattr(type(embedder), "dimensions", 384)  # those of the vectors that are made
     with ours.Ours(tmp_path / "store", Generator(7), embedder) as bench:
@@ -183,6 +190,7 @@ def test_a_namespace_that_has_outgrown_the_memory_for_it_is_not_counted_as_in_me
 ) -> None:
     monkeypatch.setenv("SEMMEM_RESIDENT_MB", "1")
     monkeypatch.setattr(ours, "_LOAD_S", 0.2)
+    without_rates(monkeypatch)
     embedder = load("hashing")
     monkeypatch.setattr(type(embedder), "dimensions", 384)  # those of the vectors that are made
     with ours.Ours(tmp_path / "store", Generator(7), embedder) as bench:

@@ -79,6 +79,7 @@ def test_places_are_dealt_among_like_degrees_and_nobody_keeps_its_own(degrees: l
         assert between <= 9
 
 
+@pytest.mark.slow
 def test_a_random_graph_keeps_its_shape_and_the_other_legs_keep_their_lists(store_url: str) -> None:
     toy = load(TOY)
     recipe = named("default").recipe

@@ -76,6 +76,7 @@ def test_a_leg_that_nobody_declares_is_told_how_it_joins() -> None:
         named("default+regex")
 
 
+@pytest.mark.slow
 def test_other_questions_in_the_same_folder_are_told_what_to_do(store_url: str, tmp_path: Path) -> None:
     data = small(tmp_path / "small")
     words = ["run", "--recipes", "lexical", "--data", str(data), "--store", store_url, "--embedder", "none"]

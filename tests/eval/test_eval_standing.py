@@ -415,6 +415,7 @@ def test_copies_of_a_namespace_are_one_cluster() -> None:
 # --- the case of the audit --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The leg:UserWarning")
 def test_the_harness_says_what_its_own_result_says(store_url: str, tmp_path: Path) -> None:
     """A boost-only recipe without the dense leg: 29 memories of the graph alone stood beside "can never bring in"."""

@@ -94,19 +94,19 @@ def test_some_hundred_random_recalls_of_many_legs_about_few_memories_contradict_
     [LINKED, (*LAPSED, *AGED, *APART, *THEN), HARDER, CROWDED],
     ids=["linked", "others", "harder", "crowded"],
 )
-def test_three_thousand_random_recalls_contradict_no_class_in_each_kind_of_world(worlds: tuple[str, ...]) -> None:
-    tally = run(range(2_000_000, 2_003_000), worlds=worlds)
+def test_a_thousand_random_recalls_contradict_no_class_in_each_kind_of_world(worlds: tuple[str, ...]) -> None:
+    tally = run(range(2_000_000, 2_001_000), worlds=worlds)
     assert tally.contradictions == []
-    assert (tally.cases, set(tally.seen)) == (3_000, ALL_SEEN)
+    assert (tally.cases, set(tally.seen)) == (1_000, ALL_SEEN)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_three_thousand_random_recalls_contradict_no_class() -> None:
-    tally = run(range(1_000_000, 1_003_000))  # not those of `make differential`
+def test_a_thousand_random_recalls_contradict_no_class() -> None:
+    tally = run(range(1_000_000, 1_001_000))  # not those of `make differential`
     assert tally.contradictions == []
-    assert (tally.cases, set(tally.seen)) == (3_000, ALL_SEEN)
-    assert tally.without_data > 300
+    assert (tally.cases, set(tally.seen)) == (1_000, ALL_SEEN)
+    assert tally.without_data > 100
 
 
 def test_the_hundred_thousand_that_were_run_contradict_no_class() -> None:

@@ -96,6 +96,7 @@ def test_where_there_are_too_many_ways_to_share_no_sharing_is_assumed() -> None:
     assert (own.class_, own.lower_bar) == ("boost-only", Fraction(5, 62))
 
 
+@pytest.mark.slow
 def test_some_random_recalls_of_up_to_nine_legs_contradict_no_class(mem: semmem.Semmem) -> None:
     seen: Counter[str] = Counter()
     for seed in range(100):

@@ -189,9 +189,11 @@ def _made_again(mem: Semmem) -> None:
     for one in mem.namespaces():
         if one.name not in ("default", "other"):
             mem.forget(namespace=one.name, filters={"created_after": "2000-01-01"})
-    for id in [memory.id for memory in _all(mem) if not memory.id.startswith("m")]:
-        mem.forget(id)
-    mem.remember_many([item for item in ITEMS if item["id"] not in {memory.id for memory in _all(mem)}])
+    stored = {memory.id for memory in _all(mem)}
+    for id in stored:
+        if not id.startswith("m"):
+            mem.forget(id)
+    mem.remember_many([item for item in ITEMS if item["id"] not in stored])
     stored = {memory.id for memory in _all(mem, "other")}
     mem.remember_many([{**item, "namespace": "other"} for item in ITEMS[:100] if item["id"] not in stored])
 

@@ -111,10 +111,8 @@ def everything(mem: Semmem) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)  # 20 processes begin and write side by side
-@pytest.mark.parametrize(
-    ("processes", "count"), [(4, 20), pytest.param(20, 50, marks=pytest.mark.slow)], ids=["4 x 20", "20 x 50"]
-)
-def test_processes_that_write_at_once_lose_nothing(own: EmbeddedServer, url: str, processes: int, count: int) -> None:
+def test_processes_that_write_at_once_lose_nothing(own: EmbeddedServer, url: str) -> None:
+    processes, count = 20, 50
     finish([start(ONE_BY_ONE, url, who, count) for who in range(processes)], patience_s=350)
     with semmem.connect(url, embedder="hashing") as mem:
         ids = everything(mem)

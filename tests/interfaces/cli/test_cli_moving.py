@@ -50,6 +50,7 @@ def test_a_store_is_backed_up_restored_and_verified(call: Call, other_url: str, 
     assert before["hashes"]["one"]["graph"] in call("stats", "--verify")[1]
 
 
+@pytest.mark.slow
 def test_a_series_keeps_the_newest_and_its_newest_restores_on_trial(call: Call, other_url: str, tmp_path: Path) -> None:
     place = tmp_path / "backups"
     code, out, err = call("backup", str(place), "--keep", "2")
@@ -74,6 +75,7 @@ def test_a_series_keeps_the_newest_and_its_newest_restores_on_trial(call: Call, 
     assert (code, err) == (2, "--force is for one file; in a series every backup has a name of its own.\n")
 
 
+@pytest.mark.slow
 def test_with_every_a_failure_is_told_and_the_next_backup_is_tried(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,6 +147,7 @@ def test_a_misspelt_leg_is_told_what_was_meant() -> None:
         recipe("default", weights={"grahp": 0.5})
 
 
+@pytest.mark.slow
 def test_the_doctor_shows_the_server_that_the_store_has_started(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -1,17 +1,16 @@
 """Files of every format and backups, mutated at random: what is stored is whole, or the error is one of ours.
 
-Slow: each test runs for a bounded time and prints what it counted.
+Each test prints what it counted; SEMMEM_TEST_MUTATED is how many files it makes.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
-import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from semmem.model.errors import SemmemError
 from tests.stores.audit import connections_left
 from tests.stores.filled import rows
 
-SECONDS = 40
+FILES_MADE = int(os.environ.get("SEMMEM_TEST_MUTATED", "200"))
 SPLICES = (
     *(b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"\\ud800", b"\\u0000", b"\r", b"\n", b"\xef\xbb\xbf", b'"'),
     *(b"null", b"1e999", b"-1", b"NaN", b"true", b'""', b"[]", b"{}", b"9" * 400, b"[" * 3_000, b'{"a":' * 3_000,),
@@ -154,11 +153,10 @@ def test_a_mutated_file_is_stored_whole_or_refused_in_our_words(
     place.mkdir()
     path, source = place / name, place if format == "markdown" else place / name
     done: Counter[str] = Counter()
-    end = time.monotonic() + SECONDS / len(FILES) * 2
     with semmem.connect(own_url, embedder="none", pool_size=2) as mem:
         path.write_bytes(whole)
         assert bring(mem, format, source, "abort")[0] > 0
-        while time.monotonic() < end:
+        while done["files"] < FILES_MADE:
             if done["files"] % 50 == 0:
                 mem.forget(namespace="n", everything=True)
             path.write_bytes(mutated(whole, chance))
@@ -199,7 +197,7 @@ def remade(file: Path, out: Path, change: Callable[[dict[str, bytes]], None]) ->
 def test_a_mutated_backup_is_restored_exactly_or_refused_and_nothing_stays(
     filled_url: str, own_url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    chance = random.Random(9)
+    chance = random.Random(10)  # two of the first hundred can be restored
     done: Counter[str] = Counter()
     file, other = tmp_path / "whole", tmp_path / "other"
     with semmem.connect(filled_url, embedder="none", pool_size=2) as mem:
@@ -210,12 +208,9 @@ def test_a_mutated_backup_is_restored_exactly_or_refused_and_nothing_stays(
         name = chance.choice(sorted(members.keys() - {"semmem-backup"})) if chance.random() < 0.5 else "manifest.json"
         members[name] = mutated(members[name], chance)
 
-    end = time.monotonic() + SECONDS
     with semmem.connect(own_url, embedder="none", pool_size=2) as mem:
         nothing = rows(own_url)
-        for number in count():
-            if time.monotonic() >= end:
-                break
+        for number in range(FILES_MADE // 2):  # a restore takes longer
             if number % 2:
                 remade(file, other, change)
             else:

@@ -215,6 +215,7 @@ def test_the_server_says_how_to_install_what_it_needs(tmp_path: Path) -> None:
     assert "pip install 'semmem[mcp]'" in done.stderr
 
 
+@pytest.mark.slow
 def test_calls_that_were_read_are_answered_when_the_input_ends(store_url: str, tmp_path: Path) -> None:
     server = Raw(store_url, tmp_path)
     numbers = range(10, 40)
@@ -229,6 +230,7 @@ def test_calls_that_were_read_are_answered_when_the_input_ends(store_url: str, t
         assert {f"Note {n}." for n in set(numbers) & set(answers)} <= {memory.text for memory in mem.list(limit=100)}
 
 
+@pytest.mark.slow
 def test_a_client_that_has_gone_ends_the_server_without_a_traceback(tmp_path: Path) -> None:
     server = Raw(f"sqlite:{tmp_path}/notes.db", tmp_path)
     server.say(OPENED)

@@ -29,8 +29,16 @@ TABLES = (
 def mem(store_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Semmem]:
     monkeypatch.setattr(connection, "_MOVES_S", 0.0001)  # writers do not wait, but are refused
     monkeypatch.setattr(namespaces, "AT_ONCE", AT_ONCE)
+    # a verb in the middle of a move that waits for the move would wait for ever: one thread does both
+    monkeypatch.setenv("PGOPTIONS", "-c statement_timeout=60s")
     with semmem.connect(store_url, embedder="hashing") as mem:
         yield mem
+
+
+@pytest.fixture(scope="module")
+def steps_of_full() -> dict[bool, list[str]]:
+    """The transactions of a rename, and of a copy (True), of a full namespace, once they were counted."""
+    return {}
 
 
 class Killed(BaseException):
@@ -272,21 +280,31 @@ def test_a_copy_is_of_one_moment_and_writers_go_on(mem: Semmem, monkeypatch: pyt
 @pytest.mark.nodes
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["again", "maintain"])
-@pytest.mark.parametrize("stay", [False, True])
-@pytest.mark.parametrize("where", ["begun", "filled in part", "full", "open", "emptied in part", "empty"])
+@pytest.mark.parametrize(
+    ("where", "stay"),
+    [
+        *((where, False) for where in ("begun", "filled in part", "full", "open", "emptied in part", "empty")),
+        *((where, True) for where in ("begun", "filled in part", "full")),  # a copy empties nothing
+    ],
+)
 def test_a_move_that_was_killed_is_ended_by_the_same_call_or_by_maintain(
-    mem: Semmem, monkeypatch: pytest.MonkeyPatch, where: str, stay: bool, way: str
+    mem: Semmem,
+    monkeypatch: pytest.MonkeyPatch,
+    steps_of_full: dict[bool, list[str]],
+    where: str,
+    stay: bool,
+    way: str,
 ) -> None:
     full(mem, "old")
     before = namespace_answers(mem, "old")
-    ran = steps(mem, monkeypatch, stay)
+    if stay not in steps_of_full:
+        steps_of_full[stay] = steps(mem, monkeypatch, stay)
+    ran = steps_of_full[stay]
     opens = ran.index("_open") + 1
     step = {
         "begun": 2, "filled in part": opens // 2, "full": opens, "open": opens + 1,
         "emptied in part": (opens + len(ran)) // 2, "empty": len(ran),
     }[where]  # fmt: skip
-    if step > len(ran):
-        pytest.skip("a copy empties nothing")
     killed(mem, monkeypatch, step, stay)
     done = step > opens
     assert namespace_answers(mem, "new" if done else "old") == before

@@ -22,7 +22,7 @@ from tests.stores.resident.trio import QUESTIONS, change, new_space
 
 TOY = Path(__file__).parents[3] / "eval" / "data" / "toy"
 RECIPES = ("default", "rank-scaled", "seed", "dense", "graph")
-ASKED = 40
+ASKED = 20
 """The most questions of a tuning set that are asked."""
 
 

@@ -147,6 +147,7 @@ def test_names_of_namespaces_are_no_syntax(mem: Semmem) -> None:
         assert mem.namespaces() == []
 
 
+@pytest.mark.slow
 def test_every_verb_works_for_a_user_whom_policies_bind(own: Own, mem: Semmem, url: str) -> None:
     with asked_through("http", namespaces=("mine",)):
         many = [{"text": f"Note {n} of Ada Lovelace, on the heron {n % 7}.", "id": f"n{n}"} for n in range(600)]
