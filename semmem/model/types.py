@@ -228,8 +228,10 @@ class Filters:
     source_types: tuple[SourceType, ...] = ()
 
     def __bool__(self) -> bool:
-        values = (getattr(self, f.name) for f in dataclasses.fields(self))
-        return any(value or value is False for value in values)
+        for name in self.__dataclass_fields__:  # asked several times a recall, and dataclasses.fields is slow
+            if (value := getattr(self, name)) or value is False:
+                return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)
