@@ -228,10 +228,8 @@ class Filters:
     source_types: tuple[SourceType, ...] = ()
 
     def __bool__(self) -> bool:
-        for name in self.__dataclass_fields__:  # asked several times a recall, and dataclasses.fields is slow
-            if (value := getattr(self, name)) or value is False:
-                return True
-        return False
+        values = map(self.__getattribute__, self.__dataclass_fields__)
+        return any(value or value is False for value in values)
 
 
 @dataclass(frozen=True, slots=True)

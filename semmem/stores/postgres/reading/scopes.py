@@ -72,9 +72,7 @@ def scope(
     return result, rows[: len(after)]
 
 
-def scope_and_rows(
-    pool: Pooled, namespace: str, row_ids: RowIds
-) -> tuple[Scope, Sequence[TupleRow]]:
+def scope_and_rows(pool: Pooled, namespace: str, row_ids: RowIds) -> tuple[Scope, Sequence[TupleRow]]:
     """Return the scope of a whole namespace, and the rows of some of its memories, by one statement."""
     ords = np.fromiter(row_ids, np.int64, len(row_ids))
     rows = pool.rows("memory_at_state", {"namespace": namespace, "ords": ords, "at": None})
