@@ -19,7 +19,7 @@ from semmem.legs.arrays import held, new_runs
 from semmem.model.exchange import Corrections, Forwards, Kind, Postings, RowIds
 from semmem.model.store import Snapshot
 
-__all__ = ["Names", "mentioned", "recognised"]
+__all__ = ["Names", "longest_at", "mentioned", "recognised"]
 
 _WEIGHT_UNIT = 100
 """Forward entries store weights in hundredths."""
@@ -188,7 +188,7 @@ def recognised(forwards: Forwards, postings: Postings) -> Forwards:
         return forwards
     owner = np.searchsorted(forwards.row_ids, hits["ord"])
     # as if the memories were one text, each in a stretch of its own
-    chosen = _longest_at(owner * _STRETCH + hits["place"])
+    chosen = longest_at(owner * _STRETCH + hits["place"])
     added = np.zeros(len(chosen), dtype=forwards.entries.dtype)
     added["key"], added["kind"] = hits["key"][chosen], int(Kind.NAME)
     added["mention"] = round(_WEIGHT_UNIT * NAME_WEIGHT)
@@ -199,8 +199,10 @@ def recognised(forwards: Forwards, postings: Postings) -> Forwards:
     return replace(forwards, sizes=sizes, entries=entries)
 
 
-def _longest_at(places: NDArray[np.int64]) -> list[int]:
+def longest_at(places: NDArray[np.int64]) -> list[int]:
     """Return the positions in ``places`` of what ``concepts.names.longest`` yields where all runs are known."""
+    if not len(places):
+        return []
     firsts = places // MAX_NAME
     last = np.append(new_runs(firsts).nonzero()[0][1:], len(firsts)) - 1
     chosen: list[int] = []

@@ -385,9 +385,8 @@ def total(candidates: Candidates, shown: Collection[Key] = ()) -> tuple[int, boo
     if counted:
         import numpy as np
 
-        heads = candidates.metadata.values()  # as a rule all of them are in a list
-        if len(keys) < len(heads):
-            heads = [candidates.metadata[key] for key in keys]
+        of = candidates.metadata  # as a rule all of them are in a list
+        heads = of.values() if len(keys) == len(of) else [of[key] for key in keys]
         row_ids = np.array(sorted({head.row_id for head in heads}), dtype=np.int64)
         every = next(iter(counted.values())) if len(counted) == 1 else np.unique(np.concatenate([*counted.values()]))
         counted_row_ids = (

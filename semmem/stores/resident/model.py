@@ -191,9 +191,8 @@ class Model:
     def metadata(self, row_ids: RowIds) -> dict[int, CandidateMetadata]:
         """Return the metadata of each of ``row_ids``; forgotten memories are left out."""
         older, newer = self._base.metadata, {} if self._tail is None else self._tail.metadata
-        if not newer and not len(self._removals):
-            if all(map(older.__contains__, row_ids)):  # as almost always
-                return {row_id: older[row_id] for row_id in row_ids}
+        if not newer and not len(self._removals) and all(map(older.__contains__, row_ids)):  # as almost always
+            return {row_id: older[row_id] for row_id in row_ids}
         gone = self._removal_set
         metadata = {row_id: older[row_id] for row_id in row_ids if row_id in older and row_id not in gone}
         if newer:
@@ -330,7 +329,7 @@ class Model:
         if not count:
             return _NOTHING
         cut = np.partition(near, len(near) - count)[len(near) - count]
-        (kept,) = (near >= max(cut - _UNSURE, np.float32(-3))).nonzero()
+        kept: NDArray[np.int64] = (near >= max(cut - _UNSURE, np.float32(-3))).nonzero()[0]
         return kept if places is None else places[kept]
 
     def vectors_of(self, row_ids: RowIds) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
