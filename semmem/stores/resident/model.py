@@ -268,10 +268,7 @@ class Model:
 
     def kinds(self, keys: Collection[str]) -> Kinds | None:
         """Return ``Store.conversation_facts``; None where an author's text was split, because only parts are here."""
-        removed_turns = [self._base.turns[place] for place in self._base.places_of(self._removals).tolist()]
-        talked, signed = sum(b.talked for b in self._blocks), sum(b.signed for b in self._blocks)
-        talked -= sum(turn.session is not None for turn in removed_turns)
-        signed -= sum(turn.author is not None and bool(author_key(turn.author)) for turn in removed_turns)
+        talked, signed = self._in_conversations
         named: dict[str, list[tuple[str | None, ...]]] = {}
         for key in keys if signed else ():
             author_rows = [
@@ -284,7 +281,16 @@ class Model:
                 return None
             for _, _, turn in heapq.nlargest(LAST, author_rows, key=lambda row: row[:2]):
                 named.setdefault(str(turn.author), []).append(self._behind(turn))
-        return Kinds(bool(talked), bool(signed), named)
+        return Kinds(talked, signed, named)
+
+    @cached_property
+    def _in_conversations(self) -> tuple[bool, bool]:
+        """Whether a memory has a session, and whether one has an author."""
+        removed_turns = [self._base.turns[place] for place in self._base.places_of(self._removals).tolist()]
+        talked, signed = sum(b.talked for b in self._blocks), sum(b.signed for b in self._blocks)
+        talked -= sum(turn.session is not None for turn in removed_turns)
+        signed -= sum(turn.author is not None and bool(author_key(turn.author)) for turn in removed_turns)
+        return bool(talked), bool(signed)
 
     def _behind(self, turn: Turn) -> tuple[str | None, ...]:
         """Return the authors of the memories before this one in its session, nearest first."""

@@ -123,7 +123,7 @@ class Resident:
             models = self._current(stored.scope)
             self.models.asked.note(namespaces, models)
             return MemorySnapshot(stored, models) if models else stored
-        of = repr((namespaces, filters, list(exclude)))
+        of = repr((namespaces, filters or None, list(exclude)))
         assumed = None if checked else self._assumed(of, namespaces, filters, exclude, names)
         return self._checked(of, namespaces, filters, exclude, names) if assumed is None else assumed
 
