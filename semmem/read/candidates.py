@@ -313,9 +313,11 @@ def _unsettled(scores: Sequence[float]) -> list[tuple[int, int]]:
     if not (fall >= 0).all():
         return [(0, len(scores))]
     (ties,) = (fall <= _APART * np.maximum(size[:-1], size[1:])).nonzero()
-    (begins,) = (np.diff(ties, prepend=-2) > 1).nonzero()  # a run of ties side by side is one
-    ends = [*begins[1:].tolist(), len(ties)]
-    return [(int(ties[first]), int(ties[past - 1]) + 2) for first, past in zip(begins.tolist(), ends, strict=False)]
+    runs: list[tuple[int, int]] = []
+    for index in ties.tolist():
+        start = runs.pop()[0] if runs and runs[-1][1] == index + 1 else index
+        runs.append((start, index + 2))
+    return runs
 
 
 def apart(
