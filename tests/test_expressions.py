@@ -499,6 +499,10 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         ),
     ),
     "semmem.text.tokens._CJK_START": (tokens.tokens, (("", "\u6f22", ""), ("", "a\u6f22", ""), ("", "\u3005", "a"))),
+    "semmem.text.tokens._INSIDE": (
+        partial(tokens.places, stems=("a",)),
+        (("", "'", ""), ("", "a'", ""), ("", "a.", ""), ("", "1,", "a"), ("", "&", "a")),
+    ),
     "semmem.text.tokens._POINT_IN_NUMBER": (tokens.fold, (("", "0.", "\u00e9"), ("", ".0", ""), ("", ".", ""))),
     "semmem.text.tokens: elided_or_ascii": (
         partial(tokens.tokens, language="french"),

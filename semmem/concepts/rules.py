@@ -49,6 +49,8 @@ _MOST_QUESTION_WORDS = 128
 
 _TERM, _STEM, _BIGRAM, _NAME = int(Kind.TERM), int(Kind.STEM), int(Kind.BIGRAM), int(Kind.NAME)
 
+_NAME_OPENING = f"{_NAME}\x1f"
+
 _MENTION = {_TERM: 0.0, _STEM: STEM_WEIGHT}
 _NOTHING = Reading([], [], [], [])
 
@@ -194,7 +196,8 @@ class _Runs:
         start, end = self._reading.starts[first], self._reading.ends[past - 1]
         shown = label(self._text, self._reading, first, past)
         edge_stops = self._stop[first] or self._stop[past - 1]
-        return Name(key(_NAME, parts), parts, shown, first, past, start, end, capitalised, span, edge_stops)
+        concept_key = hashed(_NAME_OPENING + "\x1f".join(parts))  # key(Kind.NAME, …), in line for speed
+        return Name(concept_key, parts, shown, first, past, start, end, capitalised, span, edge_stops)
 
     def may_name(self, first: int, past: int) -> bool:
         """Return whether a run is more than stop words, or two capitals or more inside the question ("by The Who")."""
@@ -215,11 +218,10 @@ def question(text: str, language: str = "english") -> QuestionConcepts:
     whole = set(bounds)
     names = [
         runs.name(first, past, (first, past) in whole)
-        for first in range(count)
-        for past in range(first + 1, min(first + MAX_NAME, count) + 1)
+        for size in range(min(MAX_NAME, count), 0, -1)  # longest first, then from left to right
+        for first, past in zip(range(count - size + 1), range(size, count + 1), strict=True)
         if runs.may_name(first, past)
     ]
-    names.sort(key=lambda n: (-n.size, n.first))
     all_found = out.extraction()
     columns = zip(all_found.keys, all_found.kinds, all_found.names, all_found.mentions, strict=True)
     concepts = [row for row in columns if row[3] > 0]

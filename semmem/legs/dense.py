@@ -32,7 +32,7 @@ def products(snapshot: Snapshot, namespace: str, row_ids: RowIds, vector: Any) -
     stored, rows = snapshot.vectors(namespace, np.sort(np.asarray(row_ids, dtype=np.int64)), vector)
     if not len(stored):
         return {}
-    values = (rows.astype(np.float64) * np.asarray(vector, dtype=np.float64)).sum(axis=1)
+    values = (rows * np.asarray(vector, dtype=np.float64)).sum(axis=1)
     return dict(zip(stored.tolist(), values.tolist(), strict=True))
 
 

@@ -106,6 +106,7 @@ def link(
     called = {n.key for n in question.names} | variants.keys() | short.keys()
     names, shared = stored.postings_of((called, None), (weights, settings.max_df))
     by_key = dict(names.items())
+    question = replace(question, names=tuple(name for name in question.names if name.key in by_key))
     mass, linked = _subjects(question, names, by_key, trace)
 
     trace.labels |= dict(zip(question.keys, question.labels, strict=True))
@@ -144,18 +145,19 @@ def link(
         entries = mentions[concept_key]
         if not 0 < len(entries) <= settings.max_df:
             continue
+        mentioning = entries["ord"].tolist()
         if concept_key in spans or concept_key in lower_names:
-            if len(entries) > 1:
+            if len(mentioning) > 1:
                 named = True
             else:
-                singleton.add(int(entries["ord"][0]))
-        load = entries["mention"] * (rarity(shared.memories, len(entries)) / float(entries["mention"].sum()))
-        row_ids += entries["ord"].tolist()
+                singleton.update(mentioning)
+        load = entries["mention"] * (rarity(shared.memories, len(mentioning)) / float(entries["mention"].sum()))
+        row_ids += mentioning
         values += (load * weights[concept_key]).tolist()
-        if concept_key in name_keys and len(entries) <= settings.anchor_df:
-            anchor_row_ids += entries["ord"].tolist()
+        if concept_key in name_keys and len(mentioning) <= settings.anchor_df:
+            anchor_row_ids += mentioning
             anchor_values += load.tolist()
-        for row_id in entries["ord"].tolist():
+        for row_id in mentioning:
             trace.concepts.setdefault(row_id, []).append(concept_key)
     return Links(
         subjects,

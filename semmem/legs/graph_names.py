@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.concepts.names import longest
+from semmem.concepts.names import MAX_NAME
 from semmem.concepts.rules import NAME_WEIGHT
-from semmem.legs.arrays import held
+from semmem.legs.arrays import held, new_runs
 from semmem.model.exchange import Corrections, Forwards, Kind, Postings, RowIds
 from semmem.model.store import Snapshot
 
-__all__ = ["Names", "mentioned", "recognised"]
+__all__ = ["Names", "longest_at", "mentioned", "recognised"]
 
 _WEIGHT_UNIT = 100
 """Forward entries store weights in hundredths."""
@@ -84,6 +84,14 @@ class Names:
         )
         return self._corrected(forwards), beside, self._read_as(pending) if len(pending) else pending
 
+    def shared_concepts(
+        self, row_ids: RowIds, max_df: int, *, neighbours: bool
+    ) -> tuple[Forwards, Postings, Sequence[tuple[int, int, bool]]] | None:
+        """Return what the snapshot has by itself of the concepts that memories share; None where names are merged."""
+        if len(self._merged):
+            return None
+        return self._snapshot.shared_concepts(self._namespace, row_ids, max_df, neighbours=neighbours)
+
     def relationships(self, keys: Collection[int], limit: int) -> Sequence[tuple[int, int]]:
         """Return the pairs (one of ``keys``, key of a related concept), each once, none of a concept with itself."""
         key = self.corrections.key
@@ -142,8 +150,8 @@ def _one_each(
     first, second, entries = first[order], second[order], entries[order]
     if not len(order):
         return first, second, entries
-    starts = np.flatnonzero(np.r_[True, (first[1:] != first[:-1]) | (second[1:] != second[:-1])])
-    out = entries[starts].copy()
+    (starts,) = (new_runs(first) | new_runs(second)).nonzero()
+    out = entries[starts]
     for name in ("mention", "subject", "count"):
         out[name] = np.maximum.reduceat(entries[name], starts)
     return first[starts], second[starts], out
@@ -173,28 +181,35 @@ def recognised(forwards: Forwards, postings: Postings) -> Forwards:
     candidates = forwards.candidates
     if candidates is None or not len(candidates) or not len(postings.keys):
         return forwards
-    slot = np.repeat(np.arange(len(postings.keys)), postings.sizes)
+    slot = np.arange(len(postings.keys)).repeat(postings.sizes)
     known = postings.keys[np.bincount(slot, weights=postings.entries["subject"] > 0, minlength=len(postings.keys)) > 0]
     hits = candidates[held(known, candidates["key"])]
     if not len(hits):
         return forwards
     owner = np.searchsorted(forwards.row_ids, hits["ord"])
     # as if the memories were one text, each in a stretch of its own
-    runs = zip(hits["key"].tolist(), (owner * _STRETCH + hits["place"]).tolist(), strict=True)
-    pairs = np.array(list(longest(runs, _EVERY)), dtype=np.int64)
-    added = np.zeros(len(pairs), dtype=forwards.entries.dtype)
-    added["key"], added["kind"] = pairs[:, 0], int(Kind.NAME)
+    chosen = longest_at(owner * _STRETCH + hits["place"])
+    added = np.zeros(len(chosen), dtype=forwards.entries.dtype)
+    added["key"], added["kind"] = hits["key"][chosen], int(Kind.NAME)
     added["mention"] = round(_WEIGHT_UNIT * NAME_WEIGHT)
-    owner = np.concatenate([np.repeat(np.arange(len(forwards.row_ids)), forwards.sizes), pairs[:, 1] // _STRETCH])
+    owner = np.concatenate([np.arange(len(forwards.row_ids)).repeat(forwards.sizes), owner[chosen]])
     every = np.concatenate([forwards.entries, added])
     owners, _, entries = _one_each(owner, every["key"].astype(np.int64), every)
     sizes = np.bincount(owners, minlength=len(forwards.row_ids)).astype(np.int64)
     return replace(forwards, sizes=sizes, entries=entries)
 
 
-class _Every:
-    def __contains__(self, key: object) -> bool:
-        return True
-
-
-_EVERY = _Every()
+def longest_at(places: NDArray[np.int64]) -> list[int]:
+    """Return the positions in ``places`` of what ``concepts.names.longest`` yields where all runs are known."""
+    if not len(places):
+        return []
+    firsts = places // MAX_NAME
+    last = np.append(new_runs(firsts).nonzero()[0][1:], len(firsts)) - 1
+    chosen: list[int] = []
+    free = -1
+    columns = (last, firsts[last], places[last] % MAX_NAME)
+    for position, first, size in zip(*(column.tolist() for column in columns), strict=True):
+        if first >= free:
+            chosen.append(position)
+            free = first + size + 1
+    return chosen

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from semmem.legs.arrays import held, sums
+from semmem.legs.arrays import held, new_runs, sums
 from semmem.model.types import LINK_TYPES, LinkType
 
 if TYPE_CHECKING:
@@ -160,24 +160,24 @@ def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: f
     if not len(keys) or not len(forwards.row_ids):
         none = np.zeros(0, dtype=np.int64)
         return Edges(none, none, none, np.zeros(0))
-    at_key = np.repeat(np.arange(len(keys)), sizes)
+    at_key = np.arange(len(keys)).repeat(sizes)
     mention, subject = entries["mention"].astype(np.float64), entries["subject"].astype(np.float64)
     df = np.bincount(at_key, weights=mention > 0, minlength=len(keys))
     subjects = np.bincount(at_key, weights=subject > 0, minlength=len(keys))
     known_by = np.where(df > 0, df, subjects)  # a name that its memory bears without mentioning it
     weight = np.where(df <= max_df, idf(postings.memories, known_by), 0.0)
-    starts = np.cumsum(sizes) - sizes
+    starts = sizes.cumsum() - sizes
 
     entry_keys = forwards.entries["key"]
-    owner = np.repeat(np.arange(len(forwards.row_ids)), forwards.sizes)
-    slot = np.minimum(np.searchsorted(keys, entry_keys), len(keys) - 1)
+    owner = np.arange(len(forwards.row_ids)).repeat(forwards.sizes)
+    slot = np.minimum(keys.searchsorted(entry_keys), len(keys) - 1)
     load = np.where(keys[slot] == entry_keys, forwards.entries["mention"] * weight[slot], 0.0)
 
     others = subjects[slot] - (forwards.entries["subject"] > 0) > 0
     shared = _heaviest(owner, load, entry_keys, (load > 0) & (df[slot] >= 2), fan)
     pieces = []
     for mask, strength, value in (((load > 0) & others, about, subject), (shared, co_mention, mention)):
-        which = np.flatnonzero(mask)
+        (which,) = mask.nonzero()
         if strength <= 0 or not len(which):
             continue
         out = (
@@ -185,9 +185,8 @@ def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: f
         )
         total = np.bincount(at_key, weights=value, minlength=len(keys))[slot[which]]
         counts = sizes[slot[which]]
-        entry = np.repeat(np.arange(len(which)), counts)
-        offset = np.arange(len(entry)) - np.repeat(np.cumsum(counts) - counts, counts)
-        place = starts[slot[which]][entry] + offset
+        entry = np.arange(len(which)).repeat(counts)
+        place = np.arange(len(entry)) + (starts[slot[which]] - (counts.cumsum() - counts))[entry]
         share = strength * (out / np.maximum(total, 1e-300))[entry] * value[place]
         alive = share > 0
         entry, place = entry[alive], place[alive]
@@ -291,11 +290,11 @@ def _heaviest(
     """Mark the ``fan`` allowed entries with the largest load of each owner; ties go to the smaller key."""
     import numpy as np
 
-    which = np.flatnonzero(allowed)
+    (which,) = allowed.nonzero()
     order = which[np.lexsort((keys[which], -load[which], owner[which]))]
     mask = np.zeros(len(load), dtype=bool)
     if len(order):
-        first = np.r_[True, owner[order][1:] != owner[order][:-1]]
+        first = new_runs(owner[order])
         begin = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
         mask[order[np.arange(len(order)) - begin < fan]] = True
     return mask

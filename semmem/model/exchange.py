@@ -347,7 +347,10 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CandidateMetadata:
-    """The fields of a candidate that fusion needs, times in seconds since 1970; texts are fetched only for hits."""
+    """The fields of a candidate that fusion needs, times in seconds since 1970; texts are fetched only for hits.
+
+    ``key`` is (id, part, namespace), by which candidates are fused and ordered; it is made once, for many recalls.
+    """
 
     row_id: int
     namespace: str
@@ -357,6 +360,10 @@ class CandidateMetadata:
     content: bytes
     created_at: float
     updated_at: float
+    key: tuple[str, int, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", (self.id, self.part, self.namespace))
 
 
 @dataclass(slots=True)

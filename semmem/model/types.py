@@ -228,7 +228,7 @@ class Filters:
     source_types: tuple[SourceType, ...] = ()
 
     def __bool__(self) -> bool:
-        values = (getattr(self, f.name) for f in dataclasses.fields(self))
+        values = map(self.__getattribute__, self.__dataclass_fields__)
         return any(value or value is False for value in values)
 
 

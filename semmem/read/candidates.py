@@ -235,6 +235,11 @@ class Candidates:
         return Priors.of(self.recipe, self.regime, of, newest, self.question.periods or ())
 
     @property
+    def has_parts(self) -> bool:
+        """Whether a candidate is a part of a memory."""
+        return any(head.part for head in self.metadata.values())
+
+    @property
     def most(self) -> dict[str, float]:
         """Return the best score that the question allows, for each leg that knows it."""
         return {leg: trace.most for leg, trace in self.traces.items() if trace.most is not None}
@@ -279,18 +284,21 @@ def settle(ranking: Ranking, metadata: Mapping[int, CandidateMetadata], depth: i
         scores = [score for row_id, score in zip(row_ids, scores, strict=True) if row_id in metadata]
         row_ids = [row_id for row_id in row_ids if row_id in metadata]
 
-    def place(row: tuple[int, float]) -> tuple[float, str, int, str]:
-        head = metadata[row[0]]
-        return -float(f"{row[1]:.12g}"), head.id, head.part, head.namespace
+    def place(row: tuple[int, float]) -> tuple[float, Key]:
+        return -float(f"{row[1]:.12g}"), metadata[row[0]].key
 
     for start, end in _unsettled(scores):
+        if scores.count(scores[start]) == end - start:  # as most are: there is no number to read
+            row_ids[start:end] = sorted(row_ids[start:end], key=lambda row_id: metadata[row_id].key)
+            continue
         run = sorted(zip(row_ids[start:end], scores[start:end], strict=True), key=place)
         row_ids[start:end], scores[start:end] = [row_id for row_id, _ in run], [score for _, score in run]
     if len(set(row_ids)) < len(row_ids):
         best = dict(zip(reversed(row_ids), reversed(scores), strict=True))
         row_ids = list(dict.fromkeys(row_ids))
         scores = [best[row_id] for row_id in row_ids]
-    return replace(ranking, row_ids=tuple(row_ids[:depth]), scores=tuple(scores[:depth]), turns={})
+    shown = tuple(row_ids[:depth]), tuple(scores[:depth])
+    return Ranking(*shown, ranking.total, ranking.regime, ranking.trace, ranking.degraded)
 
 
 def _unsettled(scores: Sequence[float]) -> list[tuple[int, int]]:
@@ -304,7 +312,7 @@ def _unsettled(scores: Sequence[float]) -> list[tuple[int, int]]:
     size, fall = np.abs(numbers), numbers[:-1] - numbers[1:]
     if not (fall >= 0).all():
         return [(0, len(scores))]
-    ties = np.flatnonzero(fall <= _APART * np.maximum(size[:-1], size[1:]))
+    (ties,) = (fall <= _APART * np.maximum(size[:-1], size[1:])).nonzero()
     runs: list[tuple[int, int]] = []
     for index in ties.tolist():
         start = runs.pop()[0] if runs and runs[-1][1] == index + 1 else index
@@ -340,23 +348,27 @@ def gather(
     answers: Mapping[str, Ranking],
     by_row_id: Mapping[int, CandidateMetadata],
     degraded: Mapping[str, str],
+    *,
+    vanished: bool = False,
+    fitted: FittedCurve | None = None,
 ) -> Candidates:
     """Turn the rankings of the legs into fused candidates; a leg without a weight, such as a seeder, adds no share."""
     weighted = recipe.legs
-    names = {o: (h.id, h.part, h.namespace) for o, h in by_row_id.items()}
     exact = frozenset[int]().union(*(r.trace.exact for r in answers.values())) if recipe.exact_bonus else ()
     candidates = Candidates(
         question,
         scope,
         recipe,
         regime,
-        {leg: tuple(names[o] for o in r.row_ids) for leg, r in answers.items() if leg in weighted},
+        {leg: tuple([by_row_id[o].key for o in r.row_ids]) for leg, r in answers.items() if leg in weighted},
         {leg: r.scores for leg, r in answers.items() if leg in weighted},
         {leg: r.trace for leg, r in answers.items()},
-        {names[o]: h for o, h in by_row_id.items()},
-        frozenset(names[o] for o in exact if o in names),
+        {head.key: head for head in by_row_id.values()},
+        frozenset(by_row_id[o].key for o in exact if o in by_row_id),
         dict(degraded),
         best={leg: r.scores[0] if r.scores else 0.0 for leg, r in answers.items()},
+        vanished=vanished,
+        fitted=fitted,
     )
     return replace(candidates, ranked=candidates.fuse())
 
@@ -375,7 +387,9 @@ def total(candidates: Candidates, shown: Collection[Key] = ()) -> tuple[int, boo
     if counted:
         import numpy as np
 
-        row_ids = np.array(sorted({candidates.metadata[key].row_id for key in keys}), dtype=np.int64)
+        of = candidates.metadata  # as a rule all of them are in a list
+        heads = of.values() if len(keys) == len(of) else [of[key] for key in keys]
+        row_ids = np.array(sorted({head.row_id for head in heads}), dtype=np.int64)
         every = next(iter(counted.values())) if len(counted) == 1 else np.unique(np.concatenate([*counted.values()]))
         counted_row_ids = (
             every[np.searchsorted(every, row_ids[row_ids <= every[-1]])] if len(every) else every
@@ -385,7 +399,7 @@ def total(candidates: Candidates, shown: Collection[Key] = ()) -> tuple[int, boo
         len(ranking) < candidates.recipe.depths.get(leg, 100) or leg in counted
         for leg, ranking in candidates.rankings.items()
     )
-    split = any(part for _, part, _ in keys)
+    split = candidates.has_parts and any(part for _, part, _ in keys)
     memories = len({(id, namespace) for id, _, namespace in keys}) if split else len(keys)
     return memories + beyond, whole and not (split and beyond > 0) and not candidates.degraded
 

@@ -282,9 +282,18 @@ class Recaller:
                 whole = whole and is_whole
                 rankings[leg] = settle(ranking, metadata, recipe.depths.get(leg, 100))
         regime = regime_of(regime, question, rankings, snapshot.scope.size)
-        regime = regime if regime in recipe.regimes else recipe.regimes[-1]
-        gathered = gather(question, snapshot.scope, recipe, regime, rankings, metadata, degraded)
-        gathered = replace(gathered, vanished=not whole, fitted=_fitted(question.vector))
+        regime = regime if regime in (regimes := recipe.regimes) else regimes[-1]
+        gathered = gather(
+            question,
+            snapshot.scope,
+            recipe,
+            regime,
+            rankings,
+            metadata,
+            degraded,
+            vanished=not whole,
+            fitted=_fitted(question.vector),
+        )
         return with_newer(gathered, snapshot) if snapshot.scope.superseding else gathered
 
     def _search(self, name: str, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:

@@ -127,9 +127,10 @@ def _fold_copies(groups: Sequence[Group], candidates: Candidates, window: Cut) -
     Copies are folded before parts, because two long memories that share one paragraph are not the same: the later one
     stays, with its next best part. It is a duplicate only when all of its parts that were found are.
     """
-    content = {key: head.content for key, head in candidates.metadata.items()} if candidates.recipe.dedup else {}
-    if len(set(content.values())) == len(content):
+    metadata = candidates.metadata if candidates.recipe.dedup else {}
+    if len({head.content for head in metadata.values()}) == len(metadata):
         return groups
+    content = {key: head.content for key, head in metadata.items()}
     return fold_duplicates([fused for fused, _ in groups], content)
 
 
@@ -159,7 +160,7 @@ def _of_copies(k: int, places: int, candidates: Candidates, window: Cut) -> Effe
 
 
 def _fold_parts(groups: Sequence[Group], candidates: Candidates, window: Cut) -> Sequence[Group]:
-    return _parts(groups) if window.fold_parts and any(part for _, part, _ in candidates.metadata) else groups
+    return _parts(groups) if window.fold_parts and candidates.has_parts else groups
 
 
 def _of_parts(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:

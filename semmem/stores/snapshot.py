@@ -73,6 +73,9 @@ class StoredSnapshot:
         """Return forward entries, neighbours if asked for, and the keys of pending memories."""
         return graph_of(self._store).forwards_and_neighbours(namespace, row_ids, neighbours=neighbours, shared=shared)
 
+    def shared_concepts(self, namespace: str, row_ids: RowIds, max_df: int, *, neighbours: bool) -> None:
+        """Return None: the leg puts them together from forward entries and postings."""
+
     def relationships(self, namespace: str, keys: Collection[int], limit: int) -> Sequence[tuple[int, int]]:
         """Return the pairs (one of ``keys``, key of a related concept), each once."""
         return graph_of(self._store).relationships([namespace], keys, limit)
@@ -200,6 +203,12 @@ class Overlay:
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return forward entries, neighbours and pending keys."""
         return self._behind.forwards(namespace, row_ids, neighbours=neighbours, shared=shared)
+
+    def shared_concepts(
+        self, namespace: str, row_ids: RowIds, max_df: int, *, neighbours: bool
+    ) -> tuple[Forwards, Postings, Sequence[tuple[int, int, bool]]] | None:
+        """Return None: the leg puts them together from forward entries and postings."""
+        return None
 
     def relationships(self, namespace: str, keys: Collection[int], limit: int) -> Sequence[tuple[int, int]]:
         """Return the relationships of ``keys``."""

@@ -143,9 +143,10 @@ def snippet(
     stems = frozenset(query_terms)
     hits = places(text, stems, language)
     best, most_stems, begins = (0, 0), -1, 0
+    every = len({stem for stem, _, _ in hits})
     for start, end in _sentences(text):
-        if begins == len(hits) and most_stems >= 0:
-            break  # what follows has none
+        if (begins == len(hits) and most_stems >= 0) or most_stems == every:
+            break  # what follows has none, or not more
         while begins < len(hits) and hits[begins][1] < start:
             begins += 1
         sentence_stems = set()

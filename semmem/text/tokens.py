@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from hashlib import blake2b
 from itertools import accumulate
+from operator import itemgetter
 from typing import NamedTuple
 
 import Stemmer
@@ -336,24 +337,42 @@ _SAME_FIRST_LETTER = frozenset(("english", "porter"))
 """Languages in which the stem of an ASCII word begins as the word does."""
 
 
+_INSIDE = re.compile(r"['&.,](?<=[A-Za-z0-9].)[A-Za-z0-9]")
+"""A character that may belong to an ASCII token, as in don't, AT&T, 2.5 and 1,000; without one, tokens are runs."""
+
+_SPACES = str.maketrans({code: " " for code in range(128) if not chr(code).isalnum()})
+
+
 def places(text: str, stems: Collection[str], language: str = "english") -> list[tuple[str, int, int]]:
     """Return (stem, start, end) of the tokens with one of ``stems`` that are no stop words, in order."""
     if not text.isascii():
         return [(word.stem, s, e) for word, s, e in tokens(text, language) if not word.stop and word.stem in stems]
+    if _INSIDE.search(text) is not None:
+        pieces = _pattern(language, ascii_only=True).split(text)
+        if not (stem_of := _matching(set(pieces[1::2]), stems, language)):
+            return []
+        bounds = list(accumulate(map(len, pieces)))
+        rows = zip(pieces[1::2], bounds[::2], bounds[1::2], strict=False)
+        return [(stem_of[surface], start, end) for surface, start, end in rows if surface in stem_of]
+    spaced = f" {text.translate(_SPACES)} "  # in a fifth of the time of the pattern, and it is as long as the text
+    found: list[tuple[str, int, int]] = []
+    for surface, root in _matching(set(spaced.split()), stems, language).items():
+        start = spaced.find(f" {surface} ")
+        while start >= 0:
+            end = start + len(surface)
+            found.append((root, start, end))
+            start = spaced.find(f" {surface} ", end)
+    return sorted(found, key=itemgetter(1))
+
+
+def _matching(surfaces: Collection[str], stems: Collection[str], language: str) -> dict[str, str]:
+    """Return the stem of each ASCII token of ``surfaces`` that is no stop word and has one of ``stems``."""
     lookup = _lexicon(language).get
-    stem_of: dict[str, str] = {}
-    pieces = _pattern(language, ascii_only=True).split(text)
-    surfaces = set(pieces[1::2])
     if language in _SAME_FIRST_LETTER:  # most words need not be looked up, nor a new one learnt
         initials = {letter for stem in stems for letter in (stem[:1], stem[:1].upper())}
-        surfaces = {surface for surface in surfaces if surface[0] in initials}
-    for surface in surfaces:
-        word = lookup(surface) or _learn(surface, language)
-        if not word.stop and word.stem in stems:
-            stem_of[surface] = word.stem
-    bounds = list(accumulate(map(len, pieces))) if stem_of else []
-    rows = zip(pieces[1::2], bounds[::2], bounds[1::2], strict=False)  # no bounds, no rows
-    return [(stem_of[surface], start, end) for surface, start, end in rows if surface in stem_of]
+        surfaces = [surface for surface in surfaces if surface[0] in initials]
+    words = [(surface, lookup(surface) or _learn(surface, language)) for surface in surfaces]
+    return {surface: word.stem for surface, word in words if not word.stop and word.stem in stems}
 
 
 def vocabulary(text: str, language: str = "english") -> list[Word]:

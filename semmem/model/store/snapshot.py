@@ -82,6 +82,16 @@ class Snapshot(Protocol):
         """
         ...
 
+    def shared_concepts(
+        self, namespace: str, row_ids: RowIds, max_df: int, *, neighbours: bool
+    ) -> tuple[Forwards, Postings, Sequence[tuple[int, int, bool]]] | None:
+        """Return forward entries, postings of their keys, and neighbours if asked for, as ``forwards`` does.
+
+        These are keys that several memories have and at most ``max_df`` mention; of the candidates those alone that a
+        memory is about. None where that has to be found by ``forwards`` and ``shared_postings``.
+        """
+        ...
+
     def relationships(self, namespace: str, keys: Collection[int], limit: int) -> Sequence[tuple[int, int]]:
         """Return the pairs (one of ``keys``, key of a related concept), each once."""
         ...

@@ -359,6 +359,9 @@ class PostgresStore(Pooled):
         names: Collection[tuple[str, str]],
     ) -> tuple[Scope, Mapping[int, Memory], Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]]:
         """Return ``scope``, after ``indexed_memories`` and ``whole_memories``, all in one round trip."""
+        if len(namespaces) == 1 and not (filters or exclude or names):
+            here, own_rows = scopes.scope_and_rows(self, namespaces[0], row_ids)
+            return here, {row[-1]: memory_of(row) for row in own_rows}, {}
         groups, each = apart(namespaces, row_ids) if len(row_ids) else [], by_namespace(names)
         text_queries = [("memory_by_row_ids", {"namespace": namespace, "ords": own}) for _, namespace, own in groups]
         whole_queries = [("memory_wholes", {"namespace": namespace, "ids": ids}) for namespace, ids in each.items()]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from semmem.model.exchange import CandidateMetadata
 from semmem.model.process.forks import cached_property
-from semmem.stores.packed_postings import FORWARD, POSTING, mentions
+from semmem.stores.packed_postings import FORWARD, POSTING, ascending, mentions
 from semmem.stores.resident.coarse import Coarse, is_possible
 from semmem.stores.resident.turns import Turns
 from semmem.text.tokens import author_key
@@ -126,12 +126,13 @@ class Block:
         position[by_share] = np.arange(len(first), dtype=np.uint32)
         self.own = _entries(rows.entries, slice(None))  # the entries of one memory after the other
         self.own["of"][order] = np.repeat(position, sizes)
+        self.named = self._named()
         self.coarse = Coarse.of(self.vectors) if coarse and is_possible(len(self.vectors)) else None
 
     @property
     def size(self) -> int:
         """Return the approximate number of bytes that the block takes."""
-        keys = (self.keys, self.kinds, self.places, self.firsts, self.mentioned)
+        keys = (self.keys, self.kinds, self.places, self.firsts, self.mentioned, self.named)
         arrays = (self.own, self.postings, *keys, self.vectors, self.candidates)
         in_bytes = 0 if self.coarse is None else self.coarse.size
         return sum(array.nbytes for array in arrays) + in_bytes + PER_MEMORY * len(self.row_ids)
@@ -142,6 +143,12 @@ class Block:
         entries = self._forward(slice(None))
         columns = (np.diff(self.starts), entries, self.candidates)
         return Rows(self.turns, self.lengths, *columns, self.vector_row_ids, self.vectors)
+
+    def _named(self) -> NDArray[np.int32]:
+        """Return of each candidate the position of its key where a memory is about it, else -1."""
+        subjects = np.flatnonzero(self.about).astype(np.int32)
+        here, places = _lookup(self.keys[subjects], self.candidates["key"])
+        return np.where(here, subjects[places], np.int32(-1)) if len(subjects) else np.full(len(here), -1, np.int32)
 
     @cached_property
     def by_session(self) -> dict[str, list[int]]:
@@ -218,6 +225,33 @@ class Block:
         starts, ends = self.candidate_starts[places], self.candidate_starts[places + 1]
         return self.row_ids[places], sizes, self._forward(which), self.candidates[runs(starts, ends - starts)]
 
+    def shared_concepts(
+        self, places: NDArray[np.int64], max_df: int
+    ) -> tuple[
+        tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], NDArray[Any]],
+        tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]],
+    ]:
+        """Return Forwards of the memories at some positions and postings_of their keys, by positions throughout.
+
+        These are keys that several memories have or one is about, and that at most ``max_df`` mention; of candidates
+        those alone that a memory is about.
+        """
+        sizes = self.starts[places + 1] - self.starts[places]
+        which = runs(self.starts[places], sizes)
+        of = self.own["of"][which].astype(np.int64)
+        (several,) = (of < self.shared).nonzero()
+        several = several[self.mentioned[of[several]] <= max_df]
+        of, owner = of[several], np.arange(len(places)).repeat(sizes)[several]
+        starts, ends = self.candidate_starts[places], self.candidate_starts[places + 1]
+        runs_of_words = runs(starts, ends - starts)
+        named = self.named[runs_of_words].astype(np.int64)
+        (names,) = (named >= 0).nonzero()
+        names = names[self.mentioned[named[names]] <= max_df]
+        keys = ascending(np.concatenate([of, named[names]]))
+        entries = self._forward(which[several]), self.candidates[runs_of_words[names]]
+        forwards = self.row_ids[places], np.bincount(owner, minlength=len(places)), *entries
+        return forwards, (self.keys[keys], self.sizes(keys), self.entries(keys))
+
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which of ``keys`` the block holds, and the position of each; meaningless where it is not held."""
         here, places = self.find_shared(keys)
@@ -266,7 +300,7 @@ class Block:
         """Return the postings of the keys at some positions, key after key."""
         alone = where >= self.shared
         if not alone.any():
-            of = self.postings[_run(self.firsts[where], self.sizes(where))]
+            of = self.postings[_run(self.firsts[where], self.firsts[where + 1] - self.firsts[where])]
             return self._posting(of["of"], of)
         sizes = self.sizes(where)
         starts = np.cumsum(sizes) - sizes
@@ -327,6 +361,6 @@ def runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int6
     whole = int(sizes.sum())
     if not whole:
         return np.zeros(0, dtype=np.int64)
-    before = np.cumsum(sizes) - sizes
-    numbers: NDArray[np.int64] = np.arange(whole) + np.repeat(starts - before, sizes)
+    before = sizes.cumsum() - sizes
+    numbers: NDArray[np.int64] = np.arange(whole) + (starts - before).repeat(sizes)
     return numbers

@@ -169,6 +169,13 @@ class Model:
         candidates = candidates[np.argsort(candidates["ord"], kind="stable")]
         return Forwards(owners[order], sizes[order], entries[_runs(starts[order], sizes[order])], candidates)
 
+    def shared_concepts(self, row_ids: RowIds, max_df: int) -> tuple[Forwards, Postings] | None:
+        """Return the concepts of memories that others have, with their postings; None where two blocks have them."""
+        if len(self._blocks) > 1 or len(self._removals):
+            return None  # a key that one block has once may be in the other too
+        forwards, postings = self._base.shared_concepts(self._base.places_of(ascending(row_ids)), max_df)
+        return Forwards(*forwards), Postings(self.state.memories, self.state.length, *postings)
+
     def _at(self, row_ids: RowIds) -> list[tuple[Block, NDArray[np.int64]]]:
         """Return each block with the positions of those of ``row_ids`` that it holds, ascending."""
         sorted_row_ids = ascending(row_ids)
@@ -184,6 +191,8 @@ class Model:
     def metadata(self, row_ids: RowIds) -> dict[int, CandidateMetadata]:
         """Return the metadata of each of ``row_ids``; forgotten memories are left out."""
         older, newer = self._base.metadata, {} if self._tail is None else self._tail.metadata
+        if not newer and not len(self._removals) and all(map(older.__contains__, row_ids)):  # as almost always
+            return {row_id: older[row_id] for row_id in row_ids}
         gone = self._removal_set
         metadata = {row_id: older[row_id] for row_id in row_ids if row_id in older and row_id not in gone}
         if newer:
@@ -259,10 +268,7 @@ class Model:
 
     def kinds(self, keys: Collection[str]) -> Kinds | None:
         """Return ``Store.conversation_facts``; None where an author's text was split, because only parts are here."""
-        removed_turns = [self._base.turns[place] for place in self._base.places_of(self._removals).tolist()]
-        talked, signed = sum(b.talked for b in self._blocks), sum(b.signed for b in self._blocks)
-        talked -= sum(turn.session is not None for turn in removed_turns)
-        signed -= sum(turn.author is not None and bool(author_key(turn.author)) for turn in removed_turns)
+        talked, signed = self._in_conversations
         named: dict[str, list[tuple[str | None, ...]]] = {}
         for key in keys if signed else ():
             author_rows = [
@@ -275,7 +281,16 @@ class Model:
                 return None
             for _, _, turn in heapq.nlargest(LAST, author_rows, key=lambda row: row[:2]):
                 named.setdefault(str(turn.author), []).append(self._behind(turn))
-        return Kinds(bool(talked), bool(signed), named)
+        return Kinds(talked, signed, named)
+
+    @cached_property
+    def _in_conversations(self) -> tuple[bool, bool]:
+        """Whether a memory has a session, and whether one has an author."""
+        removed_turns = [self._base.turns[place] for place in self._base.places_of(self._removals).tolist()]
+        talked, signed = sum(b.talked for b in self._blocks), sum(b.signed for b in self._blocks)
+        talked -= sum(turn.session is not None for turn in removed_turns)
+        signed -= sum(turn.author is not None and bool(author_key(turn.author)) for turn in removed_turns)
+        return bool(talked), bool(signed)
 
     def _behind(self, turn: Turn) -> tuple[str | None, ...]:
         """Return the authors of the memories before this one in its session, nearest first."""
@@ -298,7 +313,8 @@ class Model:
         near = [(block, self._near(block, scope, query, depth)) for block in self._blocks if len(block.vector_row_ids)]
         if not any(len(places) for _, places in near):
             return Ranking()
-        exact = _products(np.concatenate([block.vectors[places] for block, places in near]), query)
+        rows = [block.vectors[places] for block, places in near]
+        exact = _products(rows[0] if len(rows) == 1 else np.concatenate(rows), query)
         candidates = np.concatenate([block.vector_row_ids[places] for block, places in near])
         order = np.lexsort((candidates, -exact))[:depth]
         return Ranking(tuple(candidates[order].tolist()), tuple(exact[order].tolist()), len(order))
@@ -319,7 +335,7 @@ class Model:
         if not count:
             return _NOTHING
         cut = np.partition(near, len(near) - count)[len(near) - count]
-        kept = np.flatnonzero(near >= max(cut - _UNSURE, np.float32(-3)))
+        kept: NDArray[np.int64] = (near >= max(cut - _UNSURE, np.float32(-3))).nonzero()[0]
         return kept if places is None else places[kept]
 
     def vectors_of(self, row_ids: RowIds) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -366,7 +382,8 @@ def _single(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np
 
 
 def _products(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float64]:
-    products: NDArray[np.float64] = (rows.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+    # numpy makes the rows doubles piece by piece: a copy of all takes several times as long
+    products: NDArray[np.float64] = (rows * query.astype(np.float64)).sum(axis=1)
     return products
 
 

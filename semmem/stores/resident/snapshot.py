@@ -79,6 +79,15 @@ class MemorySnapshot(Overlay):
             return self._behind.forwards(namespace, row_ids, neighbours=neighbours, shared=shared)
         return model.forwards(row_ids, shared=shared), model.neighbours(row_ids) if neighbours else [], _NONE
 
+    def shared_concepts(
+        self, namespace: str, row_ids: RowIds, max_df: int, *, neighbours: bool
+    ) -> tuple[Forwards, Postings, Sequence[tuple[int, int, bool]]] | None:
+        """Return the concepts of memories that others have, with their postings, where the model has them by place."""
+        model = self._models.get(namespace)
+        if model is None or (found := model.shared_concepts(row_ids, max_df)) is None:
+            return None
+        return *found, model.neighbours(row_ids) if neighbours else []
+
     def subject_names(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, int, str]]:
         """Return the names that memories are about; the spellings are read once, and kept with the model."""
         if (model := self._models.get(namespace)) is None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
+from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import ReferenceType, ref
@@ -38,6 +39,10 @@ _SHARE = 8
 _MOST_SCOPES = 64
 _LARGEST = 10_000
 """A scope that names more row ids than this is not cached, which limits the cache to a few megabytes."""
+
+
+_COMPARED = attrgetter(*(field.name for field in fields(Scope) if field.name not in ("allowed", "excluded")))
+"""What two scopes have in common that are the same, besides their arrays."""
 
 
 class _ScopeEntry(NamedTuple):
@@ -118,7 +123,7 @@ class Resident:
             models = self._current(stored.scope)
             self.models.asked.note(namespaces, models)
             return MemorySnapshot(stored, models) if models else stored
-        of = repr((namespaces, filters, list(exclude)))
+        of = repr((namespaces, filters or None, list(exclude)))
         assumed = None if checked else self._assumed(of, namespaces, filters, exclude, names)
         return self._checked(of, namespaces, filters, exclude, names) if assumed is None else assumed
 
@@ -207,4 +212,4 @@ def _same(one: Scope, other: Scope) -> bool:
                 return False
         elif not np.array_equal(one_row_ids, other_row_ids):
             return False
-    return replace(one, allowed=None, excluded=None) == replace(other, allowed=None, excluded=None)
+    return bool(_COMPARED(one) == _COMPARED(other))

@@ -18,7 +18,9 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.model.types import Filters
 from semmem.stores.postgres import connection as connections
+from semmem.stores.postgres.store import PostgresStore
 from tests.stores.postgres.nodes import Cluster, wants_citus
 from tests.waiting import until
 
@@ -113,6 +115,17 @@ def test_a_verb_of_one_namespace_asks_one_shard_of_one_node(
             if len(nodes) > 1 or reached(commands):
                 several[verb] = (nodes, reached(commands))
     assert set(several) == set(OF_ALL), several
+
+
+def test_the_hits_and_the_state_beside_them_ask_one_shard(coordinator: str, commands: list[tuple[str, str]]) -> None:
+    with semmem.connect(coordinator + LOUD, embedder="hashing", pool_size=2) as mem:
+        store = mem.store
+        assert isinstance(store, PostgresStore)
+        commands.clear()
+        scope, memories, _ = store.scope_and_memories(("here",), Filters(), (), (1, 2), ())
+        assert len({node for node, command in commands if _SHARD.search(command)}) == 1
+        assert reached(commands) == {}
+        assert (scope, memories) == (store.scope(("here",), Filters(), ()), store.indexed_memories(("here",), (1, 2)))
 
 
 def test_the_stats_of_one_namespace_name_its_node_and_leave_out_the_bytes_of_all(coordinator: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from semmem.legs.graph_names import mentioned, recognised
+from semmem.legs.graph_walk import among, edges
 from semmem.model.exchange import CandidateMetadata
 from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE, POSTING
 from semmem.stores.resident.block import Block, Rows
@@ -118,6 +121,66 @@ def test_the_postings_of_keys_are_found_whether_one_memory_has_them_or_several(
     assert again.own.tobytes() == block.own.tobytes()
 
 
+def candidates(held: dict[int, list[tuple[int, int]]]) -> NDArray[Any]:
+    """Return the candidates of memories, each (key, place)."""
+    return np.array([(o, *one) for o, own in sorted(held.items()) for one in own], dtype=OWNED_CANDIDATE)
+
+
+def test_the_concepts_that_memories_share_come_with_their_postings_and_the_candidates_that_are_names() -> None:
+    # key 5 is in both memories, 6 in the first alone, 7 in the second alone, which is about it, 8 in no memory
+    held = {1: [(5, 1, 30, 0), (6, 1, 30, 0)], 2: [(5, 2, 40, 0), (7, 0, 0, 90)]}
+    written = replace(rows(held), candidates=candidates({1: [(7, 8), (8, 16), (5, 24)]}))
+    model = Model("n", State(1, 1, 0, 2, 30, False, 0.0, 0.0, None, ""), Block(written))
+    found = model.shared_concepts([1], 30)
+    assert found is not None
+    forwards, read = found
+    assert (forwards.row_ids.tolist(), forwards.sizes.tolist()) == ([1], [1])
+    assert forwards.entries["key"].tolist() == [5]
+    assert forwards.candidates is not None
+    assert forwards.candidates.tolist() == [(1, 7, 8)]
+    assert (read.memories, read.keys.tolist(), read.sizes.tolist()) == (2, [5, 7], [2, 1])
+    assert plain(read.entries) == [(1, 1, 10, 30, 0), (2, 2, 20, 40, 0), (2, 0, 20, 0, 90)]
+    rare = model.shared_concepts([1], 1)  # two memories mention key 5
+    assert rare is not None
+    assert rare[1].keys.tolist() == [7]
+
+
+run = st.tuples(st.integers(-6, 6), st.integers(0, 40))
+runs_of_words = st.lists(run, max_size=6, unique_by=lambda one: one[1]).map(lambda own: sorted(own, key=lambda r: r[1]))
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.integers(1, 5), memory, min_size=1),
+    st.dictionaries(st.integers(1, 5), runs_of_words),
+    st.integers(0, 4),
+    st.integers(1, 3),
+)
+def test_a_walk_has_the_same_edges_by_places_of_keys_as_by_keys(
+    held: dict[int, list[Entry]], words: dict[int, list[tuple[int, int]]], max_df: int, fan: int
+) -> None:
+    held = dict(sorted(held.items()))
+    written = replace(rows(held), candidates=candidates({o: own for o, own in words.items() if o in held}))
+    model = Model("n", State(1, 1, 0, len(held), 30, False, 0.0, 0.0, None, ""), Block(written))
+    from_here = sorted(held)[:3]
+    by_places = model.shared_concepts(from_here, max_df)
+    assert by_places is not None
+    whole = model.forwards(from_here, shared=True)
+    read = model.postings(np.unique(mentioned(whole)), max_df, shared=True)
+    strengths = {"about": 1.0, "co_mention": 2.0, "fan": fan, "max_df": max_df}
+    by_keys = edges(recognised(among(whole, read), read), read, **strengths)
+    along = edges(recognised(*by_places), by_places[1], **strengths)
+    for name in ("source", "key", "target", "weight"):
+        assert getattr(along, name).tolist() == getattr(by_keys, name).tolist()
+
+
+def test_what_two_blocks_have_is_not_found_by_places() -> None:
+    state = State(1, 1, 0, 2, 30, False, 0.0, 0.0, None, "")
+    base, tail = Block(rows({1: [(5, 1, 30, 0)]})), Block(rows({2: [(5, 1, 30, 0)]}))
+    assert Model("n", state, base, tail).shared_concepts([1], 30) is None
+    assert Model("n", state, base, None, np.array([1])).shared_concepts([1], 30) is None
+
+
 def test_the_heads_of_a_model_are_those_of_the_memories_that_it_still_has() -> None:
     state = State(1, 1, 0, 3, 30, False, 0.0, 0.0, None, "0")
     model = Model("n", state, Block(rows({1: [], 2: [], 3: []})))
@@ -155,3 +218,9 @@ def test_a_key_of_one_memory_takes_21_bytes_with_its_entry_and_a_shared_one_21_a
     bare = taken({1: [], 2: []})
     assert taken({1: alone, 2: []}) - bare == 21 * 1_000
     assert taken({1: shared, 2: shared}) - bare == 16 * 2_000 + 21 * 1_000
+
+
+def test_a_candidate_takes_22_bytes() -> None:
+    written = rows({1: [], 2: []})
+    named = replace(written, candidates=candidates({1: [(7, 8 * n) for n in range(100)]}))
+    assert Block(named).size - Block(written).size == 22 * 100

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
 import pytest
 
 from semmem.model.types import Filters
@@ -93,3 +94,17 @@ def test_a_page_of_a_list_is_read_by_its_order(filled: tuple[Trio, dict[str, Any
     assert fetched() - before <= 20
     writer.list(namespace="plans", limit=5, cursor=page.cursor)
     assert fetched() - before <= 20
+
+
+def test_the_hits_and_the_state_beside_them_are_read_by_their_numbers(filled: tuple[Trio, dict[str, Any]]) -> None:
+    trio, _ = filled
+
+    def explained(connection: Any) -> Any:
+        with connection.transaction():
+            connection.execute("SET LOCAL plan_cache_mode TO force_generic_plan")
+            body = f"EXPLAIN (ANALYZE, FORMAT JSON) {statements('postgres')['memory_at_state']}"
+            asked = {"namespace": "plans", "ords": np.arange(1, 11), "at": None}
+            return connection.execute(body, asked, prepare=True).fetchone()[0]
+
+    found = list(rows_read(trio.writer.store.run(explained)[0]["Plan"]))
+    assert sum(rows for _, rows in found) == 10, found

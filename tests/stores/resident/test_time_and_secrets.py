@@ -13,6 +13,8 @@ import psycopg
 import pytest
 
 from semmem.model.store import life_of
+from semmem.model.types import Filters
+from semmem.stores.postgres.store import PostgresStore
 from tests.stores.resident.trio import QUESTIONS, Trio, answer, change, item
 
 HOURS = (-49, -25, -23, -1, 1, 23, 25, 49)
@@ -140,3 +142,17 @@ def test_a_recall_of_an_earlier_time_is_the_same_from_memory_as_from_the_databas
             assert answer(trio.kept, question, namespace=space, as_of=at, **how) == expected, (at, how, question)
             assert len(expected["heads"]) == 6
     assert trio.models.asked.missed == missed  # memory answered all of them
+
+
+def test_the_hits_and_the_scope_beside_them_are_those_that_are_read_apart(trio: Trio, space: str) -> None:
+    fill(trio, space)
+    store = trio.plain.store
+    assert isinstance(store, PostgresStore)
+    row_ids = [row_id for id in ("m1", "m2", "b2", "b3") for row_id in store.row_ids_of(space, id)]
+    scope, memories, wholes = store.scope_and_memories((space,), Filters(), (), row_ids, ())
+    assert scope == store.scope((space,), Filters(), ())
+    assert len(scope.lapsed) > 0
+    assert len(memories) == len(row_ids) == 4
+    assert (memories, wholes) == (store.indexed_memories((space,), row_ids), {})
+    nobody = store.scope_and_memories(("nobody's",), Filters(), (), row_ids, ())
+    assert nobody == (store.scope(("nobody's",), Filters(), ()), {}, {})

@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.exchange import Scope, placed
+from semmem.model.exchange import RowIds, Scope, placed
 from semmem.model.types import Filters
 from semmem.stores.filter_matches import FilterMatches, Known
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import corrections_of, facts_of, facts_parameters, filter_parameters
+from semmem.stores.postgres.typed import TupleRow
 
-__all__ = ["scope"]
+__all__ = ["scope", "scope_and_rows"]
+
+_SIZE, _STATE, _BOUNDS = 4, 15, 17
+"""Where the columns of memory_size, of resident_state and of memory_bounds end in a row of memory_at_state."""
 
 _MANY = 20
 """Namespaces from which on one round trip more finds out which of them there are."""
@@ -66,6 +70,22 @@ def scope(
     result = _scope_of(tuple(namespaces), known, queries, each)
     matching.keep(filters, known)
     return result, rows[: len(after)]
+
+
+def scope_and_rows(pool: Pooled, namespace: str, row_ids: RowIds) -> tuple[Scope, Sequence[TupleRow]]:
+    """Return the scope of a whole namespace, and the rows of some of its memories, by one statement."""
+    ords = np.fromiter(row_ids, np.int64, len(row_ids))
+    rows = pool.rows("memory_at_state", {"namespace": namespace, "ords": ords, "at": None})
+    first = rows[0]
+    size, state, (ords_out, are_out) = first[:_SIZE], first[_SIZE:_STATE], first[_STATE:_BOUNDS]
+    statements = {
+        "memory_bounds": list(zip(ords_out or (), are_out or (), strict=True)),
+        "memory_size": [size],
+        "resident_state": [] if state[0] is None else [state],
+    }
+    queries = [(name, {"namespace": namespace}) for name in statements]
+    scope = _scope_of((namespace,), {}, queries, list(statements.values()))
+    return scope, [row[_BOUNDS:] for row in rows if row[_BOUNDS] is not None]
 
 
 def _queries(

@@ -110,6 +110,21 @@ FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.pa
 SELECT <memory_columns>
 FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND <open>;
 
+-- memory_at_state --
+-- Return the row of memory_size, that of resident_state, and the columns of memory_bounds, and beside them what is
+-- indexed of some row ids: a row each, or one without any. One statement takes less of the client than four that are
+-- sent together, and sees one state.
+SELECT size.*, state.*, bounds.*, m.*
+FROM (SELECT %(namespace)s::text AS namespace) AS one
+LEFT JOIN LATERAL (
+    SELECT coalesce((SELECT memories FROM namespace WHERE namespace = %(namespace)s), 0)::bigint, <beside_the_size>
+) AS size ON true
+LEFT JOIN LATERAL (SELECT <state> FROM namespace n WHERE n.namespace = %(namespace)s) AS state ON true
+LEFT JOIN LATERAL (SELECT array_agg(b.ord), array_agg(b.is_out) FROM (<bounds>) AS b) AS bounds ON true
+LEFT JOIN LATERAL (
+    SELECT <memory_columns> FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND <open>
+) AS m ON true;
+
 -- candidate_metadata --
 -- Return the metadata of each candidate, without its text.
 SELECT ord, namespace, id, part, importance, content, extract(epoch FROM created_at)::float8,
@@ -186,17 +201,21 @@ SELECT ord FROM memory
 WHERE namespace = %(namespace)s AND parts = 0 AND id = ANY(%(ids)s)
 ORDER BY ord;
 
--- memory_bounds --
--- Return memories with bounds in time: those out of scope (true), because they have expired, and where no time is
+-- <bounds> --
+-- The memories with bounds in time: those out of scope (true), because they have expired, and where no time is
 -- requested, those not valid now. Of a namespace that is being filled or emptied all are out of scope.
-SELECT ord, true FROM memory
+SELECT ord, true AS is_out FROM memory
 WHERE namespace = %(namespace)s AND parts = 0 AND expires_at IS NOT NULL AND expires_at <= now()
 UNION ALL
 SELECT ord, false FROM memory
 WHERE %(at)s::timestamptz IS NULL AND namespace = %(namespace)s AND parts = 0
   AND (valid_from IS NOT NULL OR valid_to IS NOT NULL) AND (valid_to <= now() OR valid_from > now())
 UNION ALL
-SELECT ord, true FROM memory WHERE NOT <open> AND namespace = %(namespace)s AND parts = 0;
+SELECT ord, true FROM memory WHERE NOT <open> AND namespace = %(namespace)s AND parts = 0
+
+-- memory_bounds --
+-- Return memories with bounds in time.
+<bounds>;
 
 -- memory_not_then --
 -- Return, packed, the memories that were not valid at a time: written or begun later, or ended before. The index of last

@@ -7,10 +7,14 @@ extract(epoch FROM n.created_at)::float8, extract(epoch FROM pg_postmaster_start
        (SELECT value::text FROM meta WHERE key = 'embedder'), pg_relation_filepath('semmem.namespace'),
        (SELECT md5(string_agg(value::text, ' ' ORDER BY key)) FROM meta WHERE key IN ('copy', 'restored'))
 
--- resident_state --
--- Return the state of a namespace: writers count every change of what a recall may read.
-SELECT n.revision, n.changes, n.segments, n.memories, n.length, n.dropping IS NOT NULL OR n.state IS NOT NULL,
+-- <state> --
+-- The state of a namespace: writers count every change of what a recall may read.
+n.revision, n.changes, n.segments, n.memories, n.length, n.dropping IS NOT NULL OR n.state IS NOT NULL,
        <place_of_state>
+
+-- resident_state --
+-- Return the state of a namespace.
+SELECT <state>
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- resident_size --
