@@ -71,14 +71,18 @@ _WRONG_PLACE = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirec
 def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> Iterator[Any]:
     """Open the store at a URL; without one, an embedded store of this corpus, so that no user's memories change."""
     import semmem
-    from eval.experiments.fingerprint import STORES, fingerprint
+    from eval.experiments.fingerprint import STORES, extracting, fingerprint
     from eval.experiments.vector_cache import keeping
+    from semmem.client.connection import extractor_of
+    from semmem.config import Settings
 
     # Cosines computed in memory have more digits than the database's; without memory every recall has the latter.
     maker = keeping(embedder, RUNS / "vectors")  # first: no store is made for an embedder that does not exist
     if store is None and corpus is not None:
-        # What a store holds depends on the code that filled it, so another version fills another one.
-        about = f"{corpus.sha256[:8]}-{embedder or 'auto'}-{fingerprint(*STORES)}"
+        # What a store holds depends on the code and the extractor that filled it: another one fills another store.
+        settings = Settings.load()
+        graph = extracting(extractor_of(settings.extractor, settings), settings.language)
+        about = f"{corpus.sha256[:8]}-{embedder or 'auto'}-{fingerprint(*STORES)}-{graph}"
         folder = RUNS / "stores" / f"{corpus.name}-{about}"
         folder.parent.mkdir(parents=True, exist_ok=True)
         store = f"embedded://{folder}"

@@ -19,7 +19,7 @@ from eval.baselines import BASELINES
 from eval.datasets import Corpus, Query
 from eval.experiments.conditions import Condition
 from eval.experiments.evidence.provenance import role
-from eval.experiments.fingerprint import ASKS, fingerprint
+from eval.experiments.fingerprint import ASKS, extracting, fingerprint
 from eval.experiments.fusion import fused_places
 from eval.experiments.lists import ask_all, asking, group_key, grouped, shallow
 from eval.experiments.other_edges.dense_neighbours import over_vectors
@@ -132,7 +132,8 @@ def conduct(
         "line": line,
         "corpus": corpus.describe() | {"standing": role(corpus)},
         "draws": described(headline),
-        "environment": environment(mem.stats().embedder, seed) | {"vectors": origin(mem, corpus)},
+        "environment": environment(mem.stats().embedder, seed)
+        | {"extractor": mem._here.extractor.name, "vectors": origin(mem, corpus)},
         "metrics": list(metrics),
         "seed": seed,
         "fast path agreed with recall on": agreed_lists,
@@ -289,7 +290,8 @@ def _stored(mem: Any, namespace: str) -> Iterator[Any]:
 
 
 def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: Path, say: Progress) -> dict[str, Lists]:
-    made_by = f"{fingerprint(*ASKS)}-{_embedder_key(mem)}"
+    graph_by = extracting(mem._here.extractor, mem._here.settings.language)
+    made_by = f"{fingerprint(*ASKS)}-{_embedder_key(mem)}-{graph_by}"
     out: dict[str, Lists] = {}
     shared: dict[Any, Any] = {}
     for graph, neighbours in dict.fromkeys(c.elsewhere for c in conditions):
@@ -297,7 +299,7 @@ def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: P
         for names in grouped(recipes):
             members = [recipes[name] for name in names]
             wide = asking(members)
-            # Lists belong to the code and the vectors that made them: another semmem or embedder asks anew.
+            # Lists belong to the code, the vectors and the graph that made them: another of these asks anew.
             about = "-".join([group_key(members[0]), *(f"{leg[0]}{wide.depths[leg]}" for leg in wide.legs), made_by])
             about += ("" if graph is None else f"-random{graph}") + "-neighbours" * neighbours
             with rewired(mem, graph), over_vectors(mem, neighbours):

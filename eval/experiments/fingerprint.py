@@ -1,4 +1,4 @@
-"""Fingerprint the code, so that cached lists and stores of another version of semmem are not used for this one."""
+"""Fingerprint code and extractor: cached lists and stores of another semmem, or of another graph, are not used."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from hashlib import blake2b
 from pathlib import Path
 
 import semmem
+from semmem.model.protocols import Extractor
 
-__all__ = ["ASKS", "STORES", "fingerprint", "sources"]
+__all__ = ["ASKS", "STORES", "extracting", "fingerprint", "sources"]
 
 _PACKAGES = {"eval": Path(__file__).resolve().parents[1], "semmem": Path(semmem.__file__).resolve().parent}
 """The folder of each package: side by side in a clone, ``eval`` inside ``semmem_eval`` where it is installed."""
@@ -36,6 +37,12 @@ def fingerprint(*roots: str, packages: Mapping[str, Path] = _PACKAGES) -> str:
     for name, path in sources(*roots, packages=packages).items():
         total.update(name.encode() + b"\0" + path.read_bytes())
     return total.hexdigest()
+
+
+def extracting(extractor: Extractor, language: str) -> str:
+    """Return a short hash of an extractor, of its version and of the language of texts, on which the graph depends."""
+    about = [extractor.name, str(getattr(extractor, "version", "")), language]
+    return blake2b("\0".join(about).encode(), digest_size=4).hexdigest()
 
 
 def sources(*roots: str, packages: Mapping[str, Path] = _PACKAGES) -> dict[str, Path]:

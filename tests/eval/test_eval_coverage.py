@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from eval.coverage import METHODS, SHAPES, covered, power_at_the_detectable, simulated
+from eval.statistics.significance import flip_interval
 
 
 @pytest.mark.slow
@@ -47,3 +48,18 @@ def test_the_interval_that_was_left_covers_less(clusters: int) -> None:
 def test_the_detectable_effect_is_found_about_as_often_as_it_says(shape: str, clusters: int, kind: str) -> None:
     # .80 promised; adr/0060 has .70 to .90, and two standard errors of 500 runs are .036
     assert 0.66 <= power_at_the_detectable(shape, kind, clusters, 500, seed=9) <= 0.93
+
+
+@pytest.mark.parametrize("clusters", [8, 12, 25])
+def test_an_interval_that_ended_where_the_measured_base_leaves_no_more_to_gain_would_cover_half(clusters: int) -> None:
+    """Of ten questions nine are answered, and what is studied answers the tenth; clusters have four questions."""
+    rng, sizes = np.random.default_rng([4, clusters]), np.full(clusters, 4.0)
+    covered = cut = 0
+    for seed in range(300):
+        gained = rng.binomial(4, 0.1, clusters).astype(float)
+        low, high = flip_interval(gained, sizes, samples=999, seed=seed)
+        left = gained.sum() / sizes.sum()  # 1 less the measured base
+        covered += low <= 0.1 <= high
+        cut += low <= 0.1 <= min(high, left)
+    assert covered / 300 > 0.90
+    assert cut / 300 < 0.65

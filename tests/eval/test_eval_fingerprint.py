@@ -13,9 +13,12 @@ from types import FrameType
 import pytest
 
 import semmem
+from eval.commands.interface import opened
 from eval.datasets import load
-from eval.experiments.fingerprint import ASKS, STORES, fingerprint, sources
+from eval.experiments.fingerprint import ASKS, STORES, extracting, fingerprint, sources
 from eval.experiments.runner import ingest
+from semmem.extractors import Rules
+from semmem.extractors.precomputed import Precomputed
 
 ROOT = Path(__file__).resolve().parents[2]
 TOY = ROOT / "eval" / "data" / "toy"
@@ -141,3 +144,29 @@ def test_installed_packages_that_do_not_lie_side_by_side_have_the_fingerprint_of
 def test_a_root_that_is_gone_is_named() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"There is no module semmem\.no_such"):
         fingerprint("semmem.no_such")
+
+
+def test_rules_of_another_language_and_a_later_file_of_names_make_another_graph(tmp_path: Path) -> None:
+    triples = tmp_path / "triples.json"
+    triples.write_text('{"docs": []}', encoding="utf-8")
+    first = Precomputed(triples)
+    triples.write_text('{"docs": [ ]}', encoding="utf-8")
+    made = [(Rules(), "english"), (Rules("german"), "german"), (first, "english"), (Precomputed(triples), "english")]
+    assert len({extracting(*by) for by in made}) == 4
+    assert extracting(Rules(), "english") == extracting(Rules(), "english")
+
+
+@pytest.mark.slow
+def test_a_store_with_the_graph_of_another_extractor_is_not_asked_for_that_of_the_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    triples = tmp_path / "triples.json"
+    triples.write_text('{"docs": []}', encoding="utf-8")
+    monkeypatch.setattr("eval.commands.interface.RUNS", tmp_path)
+    corpus, urls = load(TOY), []
+    for extractor in ("rules", "precomputed", "rules"):
+        monkeypatch.setenv("SEMMEM_EXTRACTOR", extractor)
+        monkeypatch.setenv("SEMMEM_TRIPLES", str(triples))
+        with opened(corpus, None, "hashing") as mem:
+            urls.append(mem.store.url)
+    assert urls[0] == urls[2] != urls[1]

@@ -238,6 +238,16 @@ def test_swapping_the_conditions_turns_the_sign_and_nothing_else(base: list[floa
     assert forth.mde == (None if back.mde is None else pytest.approx(back.mde))
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0]), st.integers(1, 9)), min_size=8, max_size=20))
+def test_an_interval_ends_within_the_measure_since_no_end_lies_beyond_the_mean_of_every_cluster(
+    clusters: list[tuple[float, int]],
+) -> None:
+    means, sizes = (np.array(numbers, dtype=float) for numbers in zip(*clusters, strict=True))
+    low, high = flip_interval(means * sizes, sizes, samples=500)
+    assert means.min() - 1e-12 <= low <= high <= means.max() + 1e-12
+
+
 @given(st.lists(st.floats(0.0001, 1.0), min_size=1, max_size=12))
 def test_a_corrected_p_is_never_below_the_raw_one_and_keeps_the_order(p_values: list[float]) -> None:
     adjusted = holm(p_values)

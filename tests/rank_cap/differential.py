@@ -250,14 +250,14 @@ def main(result: Path) -> None:
     told = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
     if told.get("worlds") == list(WORLDS):
         known = (Counter(told[name]) for name in ("hits", "seen", "seen without data"))
-        tally = Tally(told["cases"], told["without data"], *known, told["contradictions"])
+        tally = Tally(told["cases"], told["without data"], *known, contradictions=told["contradictions"])
         commits = told["commits"]
     commits = [*commits, *({str(COMMIT)} - set(commits) if tally.cases < CASES else ())]
     if tally.cases >= CASES:
         whole = f"{result} holds all {CASES:,} cases, of commit {', '.join(commits)}"
         print(f"{whole}; nothing was run. Remove it to go through them with this code.")
     while tally.cases < CASES:
-        run(range(tally.cases, tally.cases + 1_000), tally, WORLDS)
+        run(range(tally.cases, min(tally.cases + 1_000, CASES)), tally, WORLDS)
         note = {
             "what": "random lists through a real recall, held against the classes of reach",
             "command": "make differential",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import semmem
-from eval.experiments.evidence.provenance import clean
+from eval.experiments.evidence.provenance import COMMIT, clean
 from semmem.rank_cap.places import ASSUMPTIONS
 from tests.rank_cap.cases import Case
 from tests.rank_cap.differential import CASES, ask, contradictions, dropped, main, run
@@ -133,6 +134,27 @@ def test_a_record_that_is_whole_runs_nothing_and_says_of_which_code_it_is(
     main(path)
     assert "holds all 100,000 cases, of commit 0123456789ab; nothing was run." in capsys.readouterr().out
     assert json.loads(path.read_text(encoding="utf-8")) == whole
+
+
+def test_a_run_that_was_stopped_goes_on_with_the_next_case_and_keeps_what_it_had_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped = {
+        "cases": 99_998, "without data": 7, "worlds": list(WORLDS), "commits": ["0123456789ab"],
+        "hits": {"by access": 3}, "seen": {"guaranteed: in": 100_000}, "seen without data": {"possible: in": 5},
+        "contradictions": ["case 12: dense is boost-only at rank 1, and its own m07 is hit 1"],
+    }  # fmt: skip
+    path = tmp_path / "differential.json"
+    path.write_text(json.dumps(stopped), encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"^case 12: dense is boost-only at rank 1"):
+        main(path)
+    assert capsys.readouterr().out == "100,000 of 100,000 cases, 1 contradictions\n"
+    two, told = run([99_998, 99_999], worlds=WORLDS), json.loads(path.read_text(encoding="utf-8"))
+    assert (told["cases"], told["contradictions"]) == (100_000, stopped["contradictions"])
+    assert told["commits"] == ["0123456789ab", COMMIT]
+    assert told["seen"] == dict(two.seen + Counter({"guaranteed: in": 100_000}))
+    assert told["hits"] == dict(two.hits + Counter({"by access": 3}))
+    assert told["without data"] == 7 + two.without_data
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -16,6 +17,7 @@ from semmem.client.memory import Semmem
 from semmem.model.errors import StoreError
 from semmem.stores.postgres import postings, upkeep
 from semmem.stores.postgres.store import PostgresStore
+from semmem.text.passages import term_key
 from semmem.write.screening import CredentialWarning
 from tests.stores.audit import check, sql
 from tests.write.sentences import items
@@ -286,15 +288,16 @@ def test_enough_waiting_keys_of_small_batches_are_folded_before_the_end(
     check(mem)
 
 
+@pytest.mark.parametrize(("more", "taken"), [(0, 2), (1, 3)])
 def test_a_fold_takes_no_more_than_the_first_memories_of_a_bulk_that_have_so_many_keys(
-    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch, more: int, taken: int
 ) -> None:
     flushed: list[int] = []
 
     def stop(_: Any) -> None:
         sizes = [size for (size,) in sql(mem, "SELECT bulk FROM pending ORDER BY ord")]
         assert len(sizes) == 90
-        monkeypatch.setattr(postings, "BULK_KEYS", sizes[0] + sizes[1] + 1)  # the first two are fewer, three are more
+        monkeypatch.setattr(postings, "BULK_KEYS", sizes[0] + sizes[1] + more)  # so many have the first two, or fewer
         monkeypatch.setattr(upkeep.postings, "flush", flush)
 
     real = postings.flush
@@ -305,9 +308,34 @@ def test_a_fold_takes_no_more_than_the_first_memories_of_a_bulk_that_have_so_man
         return count
 
     mem.remember_many(iter(many(90)), batch_size=90, progress=stop)
-    assert flushed[0] == 3
+    assert flushed[0] == taken
     assert sum(flushed) == 90
     assert waiting(mem) == 0
+
+
+def test_a_bulk_joins_the_rows_of_a_key_that_has_enough_new_ones_and_leaves_one_that_lacks_a_row(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postings, "COMPACT_AT", 2)
+    owl, gnu = (term_key(word) for word in ("owl", "gnu"))
+
+    def fold(text: str) -> None:
+        mem.remember(text)
+        mem.store.transaction(partial(postings.flush, namespace="default"))
+
+    def rows() -> list[tuple[int, int]]:
+        keys = "SELECT key, count(*) FROM posting WHERE key = ANY(%s) GROUP BY key"
+        counts = dict(sql(mem, keys, [owl, gnu]))
+        return [counts[owl], counts[gnu]]
+
+    fold("An owl met a gnu.")
+    mem.store.transaction(partial(postings.mark_merged, namespace="default", segments=[1]))  # no new row any more
+    fold("The owl left, the gnu stayed.")
+    fold("The owl came back.")
+    assert rows() == [3, 2]
+    mem.store.transaction(partial(postings.compact, namespace="default", bulk=True))
+    assert rows() == [1, 2]  # of its rows two are new, of the other's one
+    check(mem)
 
 
 def test_one_memory_beside_a_bulk_does_not_fold_it(mem: Semmem) -> None:

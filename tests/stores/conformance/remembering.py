@@ -74,6 +74,14 @@ class Remembering:
         row_ids = [row_id_of(store, id, "one") for id in "ab"]
         assert graph_of(store).by_author(["one"], row_ids, "Ada").tolist() == row_ids[:1]
 
+    @pytest.mark.needs("graph")
+    def test_a_title_is_that_of_the_memory_in_the_namespace_that_is_asked(self, store: Store) -> None:
+        write(store, {"id": "a", "title": "Ada Lovelace"}, {"id": "b"}, namespace="one")
+        write(store, {"id": "a", "title": "Bob Ross"}, {"id": "b", "title": "Tom Thumb"}, namespace="two")
+        for namespace, titles in {"one": ("Ada Lovelace", None), "two": ("Bob Ross", "Tom Thumb")}.items():
+            row_ids = [row_id_of(store, id, namespace) for id in "ab"]
+            assert graph_of(store).titles([namespace], row_ids) == dict(zip(row_ids, titles, strict=True))
+
     def test_get_keeps_the_order_asked_and_leaves_out_what_is_not_there(self, store: Store) -> None:
         write(store, {"id": "a"}, {"id": "b"}, {"id": "c"})
         assert ids(store.get("n", ["c", "nobody", "a"])) == ["c", "a"]

@@ -48,6 +48,8 @@ class Walls:
         write(store, {"id": "a", "vector": [0, 1, 0]}, namespace="two")
         one, two = row_id_of(store, "a", "one"), row_id_of(store, "a", "two")
         assert store.vectors.nearest(store.scope(("one",), ANY, ()), unit(0, 1, 0), 10).row_ids == (one,)
+        far = store.vectors.nearest(store.scope(("two",), ANY, ()), unit(1, 0, 0), 10)
+        assert (far.row_ids, far.scores) == ((two,), (pytest.approx(0.0, abs=1e-3),))  # not the 1 of a in the other
         assert set(store.vectors.similarities(["one"], [one, two], unit(1, 1, 0))) == {one}
         write(store, {"id": "b", "vector": [0, 0, 1]}, namespace="two")
         assert [store.stats(name).vectors for name in ("one", "two", "three", None)] == [1, 2, 0, 3]

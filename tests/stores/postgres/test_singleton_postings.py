@@ -138,3 +138,13 @@ def test_a_dropped_namespace_takes_its_packed_keys_along_and_leaves_those_of_new
     assert min(row_ids) == upto + 1
     assert max(row_ids) == upto + 70
     assert mem.recall("zebra100")[0].id == "m100"
+
+
+def test_a_key_that_several_memories_of_another_namespace_have_is_that_of_one_memory_here(mem: Semmem) -> None:
+    mem.remember_many([{**item, "namespace": "other"} for item in items(0, 10)], batch_size=10)
+    mem.maintain()
+    mem.remember_many([{**items(0, 1)[0], "namespace": "here"}])
+    mem.maintain()
+    assert sql(mem, "SELECT name FROM posting WHERE namespace = 'here'") == [("Owl 0",)]  # what it is about
+    assert sql(mem, "SELECT count(*) FROM posting WHERE namespace = 'other'")[0][0] > 0
+    check(mem)

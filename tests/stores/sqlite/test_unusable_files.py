@@ -146,3 +146,12 @@ def test_after_close_every_verb_says_so(mem: semmem.Semmem) -> None:
     with pytest.raises(StoreClosed):
         mem.remember("heron")
     mem.close()
+
+
+def test_close_ends_the_connections_also_where_something_still_holds_one(mem: semmem.Semmem) -> None:
+    held: list[sqlite3.Connection] = []
+    mem.store._run(held.append)  # type: ignore[attr-defined]
+    assert held[0].execute("SELECT 1").fetchall() == [(1,)]
+    mem.close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
+        held[0].execute("SELECT 1")
