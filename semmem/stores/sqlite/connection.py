@@ -110,6 +110,12 @@ class Filed:
         with self._free:
             return PoolUse(self._open - len(self._idle), self._waiting, self._most)
 
+    @property
+    def has_idle(self) -> bool:
+        """Whether a file has a free connection, so that none has to be opened or waited for."""
+        with self._free:
+            return self._path is not None and bool(self._idle)
+
     def close(self) -> None:
         """Close the connections; data in a file stays, data in memory is lost."""
         with self._free:
@@ -231,6 +237,15 @@ class Filed:
         if (whole := self.in_whole) is not None and whole.connection is None:
             self._retried(lambda: self._begin_whole(whole))
         return self._run(lambda c: _transaction(c, "BEGIN IMMEDIATE", work))
+
+    def _writing_at_once(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        """Run ``work`` with the write lock. Raises sqlite3.Error where somebody has it, without waiting."""
+        with self._borrowed() as connection:
+            connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                _transaction(connection, "BEGIN IMMEDIATE", work)
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_S * 1_000)}")
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` on a connection; try again while the file is locked, and raise other errors as one sentence."""
