@@ -174,7 +174,6 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
             holds = connection.execute(_SQL["namespace_holds"], {"namespace": namespace}).fetchone()
             check_limits(namespace, (*limits, *holds), new_count)
     for namespace in sorted({name[0] for name in new if wholes[name].made_anew}):  # which no change names
-        erase(connection, namespace)
         connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
     _put_vectors(
         connection, [(row_ids[(*r.name, r.part)], r) for r in rows if r.vector is not None and r.name in new], numbers
