@@ -10,8 +10,8 @@ alone and beside a server. `python -X importtime -m semmem mcp` shows what it go
 of the package mcp.
 
 ``--cold`` times instead the first recall of a process, from before it connects, over so many memories: of a SQLite file
-and of an embedded store, in turn, with semmem imported and the embedder hashing. The file is asked twice: with the model that
-``maintain`` has saved of it, and reading all of it.
+and of an embedded store, in turn, with semmem imported and the embedder hashing. The file is asked twice: with the
+model that ``maintain`` has saved of it, and reading all of it.
 """
 
 from __future__ import annotations
