@@ -43,7 +43,7 @@ FEWEST = 2_000
 _MOST_BEHIND = 1_000
 """A saved model that more changes follow is saved anew."""
 _LAYOUT = 1
-"""To be raised where an array gets another meaning; another name or type is noticed."""
+"""To be raised where an array is made of the rows in another way; another name or type is noticed."""
 _MAGIC = b"semmemdl"
 _HEAD = len(_MAGIC) + 8 + 16
 """The bytes before the header: the magic, the header's length, its hash."""
@@ -196,7 +196,7 @@ def _found(path: Path | None, namespace: str) -> tuple[State, Block] | None:
 
 def _mapped(path: Path, namespace: str) -> tuple[State, Block]:
     """Return what a file holds, its arrays mapped for reading. Raises OSError, and ValueError for other files."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(handle, "rb"):
         if os.fstat(handle).st_uid != os.geteuid():
             raise ValueError("another user's file")

@@ -20,7 +20,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import semmem
+from semmem.model.errors import StoreUnavailable
 from semmem.model.store import Keep
+from semmem.stores.resident import coarse, model
 from semmem.stores.sqlite import resident, saved
 from tests.stores.expiry import let_expire
 from tests.stores.resident.trio import QUESTIONS, change, new_space
@@ -101,6 +103,22 @@ def test_what_one_process_has_read_and_closed_the_next_one_maps(url: str, rows_r
     with opened(url, resident_mb=0) as mem:
         assert said(mem) == after
     assert rows_read == ["since", "all"]
+
+
+def test_the_block_that_follows_a_mapped_one_has_its_vectors_in_bytes_again(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coarse, "FEWEST", 3)
+    monkeypatch.setattr(model, "_TAIL", 2)
+    fill(url)
+    with opened(url) as mem:
+        said(mem)
+        assert mem.store.models.current("default")._base.coarse is None
+        mem.remember_many([{"text": f"The Crane Gate {n}."} for n in range(2)])
+        answer = said(mem)
+        assert (mem.store.models.current("default")._base.coarse is None) != coarse.is_possible(6)
+    with opened(url, resident_mb=0) as mem:
+        assert said(mem) == answer
 
 
 def test_a_mapped_array_cannot_be_written_to(url: str) -> None:
@@ -495,6 +513,21 @@ def test_what_erases_a_memory_has_removed_the_saved_model_when_it_returns(url: s
     with opened(url, **options) as mem:
         work(mem)
         assert standing(folder, ERASED) == []
+
+
+def test_a_file_that_cannot_be_removed_is_an_error_and_nothing_is_forgotten(url: str, folder: Path) -> None:
+    fill(url)
+    (folder / f"{'0' * 32}.model").mkdir()  # as good as a file of another user, which root may remove
+    with opened(url) as mem:
+        with pytest.raises(StoreUnavailable) as error:
+            mem.forget("gate", hard=True)
+        assert str(error.value) == (
+            f"Saved models of this store in {folder} cannot be removed (Is a directory), so nothing was changed; "
+            "delete that folder, and try again."
+        )
+        assert mem.get("gate").title == ERASED
+        shutil.rmtree(folder)
+        assert mem.forget("gate", hard=True) == 1
 
 
 _SAVING = """
