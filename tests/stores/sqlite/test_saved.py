@@ -515,6 +515,34 @@ def test_what_erases_a_memory_has_removed_the_saved_model_when_it_returns(url: s
         assert standing(folder, ERASED) == []
 
 
+def test_who_opens_the_store_by_a_link_removes_what_was_saved_beside_the_file(
+    url: str, file: Path, folder: Path, tmp_path: Path
+) -> None:
+    fill(url)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "other.db").symlink_to(file)
+    with opened(f"sqlite://{tmp_path}/links/other.db") as mem:
+        assert mem.forget("gate", hard=True) == 1
+    assert standing(folder, ERASED) == []
+    assert [path.name for path in (tmp_path / "links").iterdir()] == ["other.db"]
+
+
+def test_an_erasure_that_is_undone_loses_the_saved_model_and_no_memory(url: str, folder: Path) -> None:
+    before = fill(url)
+    with opened(url) as mem:
+
+        def work() -> str:
+            mem.forget("gate", hard=True)
+            raise ValueError
+
+        with pytest.raises(ValueError):
+            mem.store.serving.once(b"k", b"r", work, together=True, keep_days=1.0)
+        assert list(folder.iterdir()) == []
+    with opened(url) as mem:
+        assert said(mem) == before
+    assert len(list(folder.iterdir())) == 1
+
+
 def test_a_file_that_cannot_be_removed_is_an_error_and_nothing_is_forgotten(url: str, folder: Path) -> None:
     fill(url)
     (folder / f"{'0' * 32}.model").mkdir()  # as good as a file of another user, which root may remove
