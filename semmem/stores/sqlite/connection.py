@@ -103,6 +103,7 @@ class Filed:
         self._running = threading.local()
         in_child(self)
         self._run(partial(self._prepare, migration or migrate))
+        self._opened = _file_number(path)
 
     @property
     def pool_use(self) -> PoolUse:
@@ -111,10 +112,10 @@ class Filed:
             return PoolUse(self._open - len(self._idle), self._waiting, self._most)
 
     @property
-    def has_idle(self) -> bool:
-        """Whether a file has a free connection, so that none has to be opened or waited for."""
+    def is_ready(self) -> bool:
+        """Whether a connection is free, and none to a file that another one has taken the place of since."""
         with self._free:
-            return self._path is not None and bool(self._idle)
+            return bool(self._idle) and self._opened is not None and _file_number(self._path) == self._opened
 
     def close(self) -> None:
         """Close the connections; data in a file stays, data in memory is lost."""
@@ -385,6 +386,15 @@ class Filed:
         migration(connection, self._place)
         if connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete":
             connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _file_number(path: Path | None) -> tuple[int, int] | None:
+    """Return what tells the file at a path from others that are put there later; None where there is none."""
+    if path is not None:
+        with suppress(OSError):
+            status = path.stat()
+            return status.st_dev, status.st_ino
+    return None
 
 
 @contextmanager

@@ -126,7 +126,7 @@ class FileModels:
 
         What somebody's write would have to wait for, or what fails, is left out.
         """
-        if not self.budget or not self._file.has_idle or self._file.in_whole is not None:
+        if not self.budget or not self._file.is_ready or self._file.in_whole is not None:
             return
         for namespace in [n for (n,) in self._file._rows("namespaces", {})] if every else self.sizes:
             try:

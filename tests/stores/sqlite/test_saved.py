@@ -201,6 +201,18 @@ def test_a_store_restored_from_a_copy_does_not_use_what_was_saved_of_the_one_it_
         assert dict(said(mem)).keys() & {"red", "shut", "open"} == {"red", "open"}
 
 
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_process_whose_file_was_replaced_or_deleted_saves_nothing_of_it(
+    url: str, file: Path, folder: Path, tmp_path: Path, replaced: bool
+) -> None:
+    with opened(url) as mem:
+        fill_into(mem)
+        file.unlink()
+        if replaced:
+            file.write_bytes(b"")
+    assert not folder.exists()
+
+
 def test_a_new_store_at_the_path_of_one_that_was_deleted_begins_empty(url: str, file: Path, folder: Path) -> None:
     fill(url)
     for path in file.parent.glob("notes.db*"):
