@@ -265,9 +265,9 @@ def _take_out(connection: sqlite3.Connection, row: Row) -> tuple[int, int] | Non
             if connection.execute(_SQL["history_trim"], trim).rowcount:
                 erase(connection, namespace)  # it may hold their titles
     if row.memory.sensitive:
-        erase(connection, namespace)
         hide = {"namespace": namespace, "id": id, "payload": os.urandom(16)}
         connection.execute(_SQL["history_hide"], hide)
+        erase(connection, namespace)
     return _remove(connection, [row[4:] for row in rows])
 
 
