@@ -10,7 +10,8 @@ alone and beside a server. `python -X importtime -m semmem mcp` shows what it go
 of the package mcp.
 
 ``--cold`` times instead the first recall of a process, from before it connects, over so many memories: of a SQLite file
-and of an embedded store, in turn, with semmem imported and the embedder hashing.
+and of an embedded store, in turn, with semmem imported and the embedder hashing. The file is asked twice: with the
+model that ``maintain`` has saved of it, and reading all of it.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ from semmem.stores.postgres.store import PostgresStore
 from semmem.stores.resident import loading
 from semmem.stores.sqlite.store import SqliteStore
 seconds, worked = time.perf_counter(), time.process_time()
-with semmem.connect(sys.argv[1], embedder="hashing", config="") as mem:
+with semmem.connect(sys.argv[1], embedder="hashing", config="", resident_mb=int(sys.argv[3])) as mem:
     found = mem.recall(sys.argv[2], namespace="titled")
     seconds, worked = time.perf_counter() - seconds, time.process_time() - worked
 assert found.degraded == {} and len(found), found
@@ -145,9 +146,11 @@ def first_recalls(memories: int, runs: int, folder: str) -> dict[str, list[float
             mem.remember_many(passages.memories)
             mem.maintain()
     seconds_by_name: dict[str, list[float]] = {}
+    conditions = [(name, url, "256") for name, url in urls.items()]
+    conditions.append(("SQLite, without the saved model", urls["SQLite"], "0"))
     for run in range(runs):
-        for name, url in urls.items():
-            command = [sys.executable, "-c", _COLD, url, passages.queries[run % len(passages.queries)].text]
+        for name, url, megabytes in conditions:
+            command = [sys.executable, "-c", _COLD, url, passages.queries[run % len(passages.queries)].text, megabytes]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             seconds, worked = json.loads(done.stdout)
             seconds_by_name.setdefault(f"first recall, {memories:,} memories, {name}", []).append(seconds)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from semmem.model.exchange import CandidateMetadata
 from semmem.model.process.forks import cached_property
-from semmem.stores.packed_postings import FORWARD, POSTING, ascending, mentions
+from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE, POSTING, ascending, mentions
 from semmem.stores.resident.coarse import Coarse, is_possible
 from semmem.stores.resident.turns import Turns
 from semmem.text.tokens import author_key
@@ -25,6 +24,10 @@ _LONGEST = 65_535
 _ENTRY = np.dtype([("of", "<u4"), ("count", "<u2"), ("mention", "u1"), ("subject", "u1")])
 """An entry: ``of`` is the position of its key, or among the postings that of its memory."""
 _WEIGHTS = ("count", "mention", "subject")
+_ARRAYS = (
+    "lengths", "vector_row_ids", "vectors", "candidates", "candidate_starts", "starts", "keys", "kinds", "places",
+    "firsts", "postings", "about", "mentioned", "own", "named",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,12 @@ class Rows:
     def row_ids(self) -> NDArray[np.int64]:
         """Return the row id of each memory."""
         return self.turns.row_ids
+
+    @classmethod
+    def none(cls) -> Rows:
+        """Return no memories."""
+        ids, vectors = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
+        return cls(Turns.of(()), ids, ids, np.zeros(0, FORWARD), np.zeros(0, OWNED_CANDIDATE), ids, vectors)
 
     def without(self, row_ids: NDArray[np.int64]) -> Rows:
         """Return the rows without ``row_ids``."""
@@ -127,7 +136,27 @@ class Block:
         self.own = _entries(rows.entries, slice(None))  # the entries of one memory after the other
         self.own["of"][order] = np.repeat(position, sizes)
         self.named = self._named()
+        self.in_bytes = coarse
         self.coarse = Coarse.of(self.vectors) if coarse and is_possible(len(self.vectors)) else None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that is kept but the namespace and the vectors in bytes, by name, for ``from_arrays``."""
+        return {**self.turns.arrays(), **{name: getattr(self, name) for name in _ARRAYS}}
+
+    @classmethod
+    def from_arrays(cls, namespace: str, arrays: Mapping[str, NDArray[Any]]) -> Block:
+        """Return the block that gave these ``arrays``; nothing is calculated, and no vector is kept in bytes.
+
+        Blocks made of its rows have them, as putting vectors into bytes takes as long as a hundred questions gain.
+        """
+        block = cls.__new__(cls)
+        for name in _ARRAYS:
+            setattr(block, name, arrays[name])
+        block.turns = Turns.from_arrays(namespace, arrays)
+        block.row_ids = block.turns.row_ids
+        block.shared = len(block.about)
+        block.in_bytes, block.coarse = True, None
+        return block
 
     @property
     def size(self) -> int:
@@ -153,20 +182,16 @@ class Block:
     @cached_property
     def by_session(self) -> dict[str, list[int]]:
         """Return the positions of the memories of each session; memories without a session are left out."""
-        positions: dict[str, list[int]] = {}
-        for place, session in enumerate(self.turns.each("session")):
-            if session is not None:
-                positions.setdefault(session, []).append(place)
-        return positions
+        return self.turns.places("session")
 
     @cached_property
     def by_author(self) -> dict[str, list[int]]:
         """Return the positions of the memories of each author, by author key."""
         positions: dict[str, list[int]] = {}
-        for place, author in enumerate(self.turns.each("author")):
-            if author is not None and (key := _author_key(author)):
-                positions.setdefault(key, []).append(place)
-        return positions
+        for author, places in self.turns.places("author").items():
+            if key := author_key(author):
+                positions.setdefault(key, []).extend(places)
+        return {key: sorted(places) for key, places in positions.items()}
 
     @cached_property
     def talked(self) -> int:
@@ -327,11 +352,6 @@ class Block:
         places = np.minimum(np.searchsorted(self.vector_row_ids, row_ids), len(self.vector_row_ids) - 1)
         places = places[self.vector_row_ids[places] == row_ids]
         return self.vector_row_ids[places], self.vectors[places]
-
-
-@lru_cache(10_000)
-def _author_key(author: str) -> str:
-    return author_key(author)
 
 
 def _entries(entries: NDArray[Any], which: NDArray[np.int64] | slice) -> NDArray[Any]:

@@ -56,7 +56,7 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
             correction_rows = connection.execute(_SQL["corrections"], where, binary=True).fetchall()
             base = Block(rows, coarse=_bytes(state, entries, in_bytes=True) <= spare)
             if base.size > spare:  # more than was estimated
-                base.coarse = None
+                base.coarse, base.in_bytes = None, False
             return Model(namespace, state, base, corrections=corrections_of(correction_rows))
 
     return _run_or_none(pool, read)

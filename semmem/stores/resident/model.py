@@ -103,6 +103,14 @@ class Model:
         """Return the approximate number of bytes that the model takes."""
         return sum(block.size for block in self._blocks)
 
+    @property
+    def block(self) -> Block:
+        """The memories of the model in one block, which keeps nothing of others."""
+        if self._tail is None and not len(self._removals):
+            return self._base
+        rows = self._base.rows.without(self._removals)
+        return Block(rows if self._tail is None else Rows.merged(rows, self._tail.rows))
+
     def after(self, state: State, new_rows: Rows, ids: Collection[str], corrections: Corrections = _NONE) -> Model:
         """Return the model at a later ``state``: without the memories of ``ids``, and with ``new_rows``."""
         tail: Block | None
@@ -111,7 +119,7 @@ class Model:
             new_rows = Rows.merged(self._tail.rows.without(self._tail.row_ids_of(ids)), new_rows)
         if len(new_rows.row_ids) + len(removals) >= _TAIL:
             whole = Rows.merged(self._base.rows.without(removals), new_rows)
-            base, tail, removals = Block(whole, coarse=self._base.coarse is not None), None, _NOTHING
+            base, tail, removals = Block(whole, coarse=self._base.in_bytes), None, _NOTHING
         else:
             base, tail = self._base, Block(new_rows) if len(new_rows.row_ids) else None
         return Model(self.namespace, state, base, tail, removals, corrections)

@@ -5,7 +5,8 @@ A turn is made when it is asked for. Kept as one object a memory they would take
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 
 from semmem.model.exchange import Turn
 
-__all__ = ["Turns"]
+__all__ = ["Strings", "Turns"]
 
 _WRITTEN = ("id", "session", "author", "title")
+_PARTS = ("which", "starts", "raw")
 _FIXED = np.dtype(
     [
         ("asks", "?"),
@@ -31,6 +33,69 @@ _FIXED = np.dtype(
 )
 
 
+class Strings:
+    """A string or None of each of many memories, made when it is asked for.
+
+    ``raw`` holds the strings as UTF-8, one after the other, ``starts`` where each begins, with the end of the last one.
+    ``which`` is the number of each memory's string, -1 for None. A string may stand there several times.
+    """
+
+    def __init__(self, which: NDArray[np.int32], starts: NDArray[np.int64], raw: NDArray[np.uint8]) -> None:
+        self.which, self.starts, self.raw = which, starts, raw
+
+    @classmethod
+    def of(cls, values: Iterable[str | None]) -> Strings:
+        """Return ``values``; a string that many memories have is kept once."""
+        numbers: dict[str, int] = {}
+        which = [-1 if value is None else numbers.setdefault(value, len(numbers)) for value in values]
+        packed = [text.encode() for text in numbers]
+        starts = np.cumsum([0, *map(len, packed)], dtype=np.int64)
+        return cls(np.array(which, dtype=np.int32), starts, np.frombuffer(b"".join(packed), dtype=np.uint8))
+
+    def __getitem__(self, place: int) -> str | None:
+        """Return the string of the memory at a place."""
+        number = int(self.which[place])
+        return None if number < 0 else self.raw[self.starts[number] : self.starts[number + 1]].tobytes().decode()
+
+    def _texts(self) -> list[str]:
+        raw = self.raw.tobytes()
+        return [raw[start:end].decode() for start, end in pairwise(self.starts.tolist())]
+
+    def each(self) -> list[str | None]:
+        """Return the strings of all memories."""
+        texts = [*self._texts(), None]
+        return [texts[number] for number in self.which.tolist()]
+
+    def places(self) -> dict[str, list[int]]:
+        """Return the places of the memories that have each string, ascending; None is left out."""
+        order = np.argsort(self.which, kind="stable")
+        bounds = np.searchsorted(self.which[order], np.arange(len(self.starts))).tolist()
+        places: dict[str, list[int]] = {}
+        for text, (first, end) in zip(self._texts(), pairwise(bounds), strict=True):
+            places.setdefault(text, []).extend(order[first:end].tolist())
+        return {text: sorted(own) for text, own in places.items()}
+
+    def select(self, which: NDArray[Any]) -> Strings:
+        """Return the strings of some memories; nothing is kept of the others."""
+        chosen = self.which[which]
+        used = np.zeros(len(self.starts) - 1, dtype=bool)
+        used[chosen[chosen >= 0]] = True
+        lengths = np.diff(self.starts)
+        numbers = np.append(np.cumsum(used, dtype=np.int32) - 1, np.int32(-1))
+        starts = np.concatenate([[0], np.cumsum(lengths[used])])
+        return Strings(numbers[chosen], starts, self.raw[np.repeat(used, lengths)])
+
+    @classmethod
+    def merged(cls, one: Strings, other: Strings) -> Strings:
+        """Return the strings of the memories of ``one``, then those of ``other``."""
+        count = len(one.starts) - 1
+        return cls(
+            np.concatenate([one.which, np.where(other.which < 0, other.which, other.which + count)]),
+            np.concatenate([one.starts, other.starts[1:] + one.starts[-1]]),
+            np.concatenate([one.raw, other.raw]),
+        )
+
+
 class Turns:
     """The turns of one namespace, row ids ascending, with their titles and their places in their sessions.
 
@@ -38,7 +103,7 @@ class Turns:
     """
 
     def __init__(
-        self, namespace: str, row_ids: NDArray[np.int64], written: dict[str, NDArray[Any]], fixed: NDArray[Any]
+        self, namespace: str, row_ids: NDArray[np.int64], written: Mapping[str, Strings], fixed: NDArray[Any]
     ) -> None:
         self.row_ids = row_ids
         self._namespace = namespace
@@ -53,11 +118,8 @@ class Turns:
         """
         if any(len(row[9]) != 16 for row in rows):
             raise ValueError("A content is no hash.")
-        pool: dict[Any, Any] = {}  # names that many memories have are one object
-        written = {
-            name: _objects([pool.setdefault(row[column], row[column]) if column != 6 else row[column] for row in rows])
-            for name, column in zip(_WRITTEN, (6, 2, 3, 12), strict=True)
-        }
+        columns = zip(_WRITTEN, (6, 2, 3, 12), strict=True)
+        written = {name: Strings.of(row[column] for row in rows) for name, column in columns}
         fixed = np.zeros(len(rows), dtype=_FIXED)
         for name, column in zip(_FIXED.names or (), (4, 5, 7, 8, 9, 10, 11, 13, 14), strict=True):
             if name == "content":
@@ -75,20 +137,19 @@ class Turns:
         asks, month, part, importance, content, created_at, updated_at, _, _ = self._fixed[position].item()
         of = self._written
         who = self._namespace, int(self.row_ids[position]), of["session"][position], of["author"][position]
-        return Turn(*who, asks, month, of["id"][position], part, importance, bytes(content), created_at, updated_at)
+        id = str(of["id"][position])
+        return Turn(*who, asks, month, id, part, importance, bytes(content), created_at, updated_at)
 
     def __iter__(self) -> Iterator[Turn]:
         return map(self.__getitem__, range(len(self)))
 
     def title(self, position: int) -> str | None:
         """Return the title of the memory at a position."""
-        title: str | None = self._written["title"][position]
-        return title
+        return self._written["title"][position]
 
     def session(self, position: int) -> str | None:
         """Return the session of the memory at a position."""
-        session: str | None = self._written["session"][position]
-        return session
+        return self._written["session"][position]
 
     def place(self, position: int) -> tuple[int, int]:
         """Return the place of the memory at a position in its session."""
@@ -96,23 +157,31 @@ class Turns:
 
     def each(self, name: str) -> list[str | None]:
         """Return the ids, sessions, authors or titles of all memories."""
-        column: list[str | None] = self._written[name].tolist()
-        return column
+        return self._written[name].each()
+
+    def places(self, name: str) -> dict[str, list[int]]:
+        """Return the positions of the memories with each id, session, author or title."""
+        return self._written[name].places()
 
     def select(self, which: NDArray[Any]) -> Turns:
         """Return the turns at some positions, or those that a mask marks."""
-        written = {name: column[which] for name, column in self._written.items()}
+        written = {name: strings.select(which) for name, strings in self._written.items()}
         return Turns(self._namespace, self.row_ids[which], written, self._fixed[which])
 
     @classmethod
     def merged(cls, one: Turns, other: Turns) -> Turns:
         """Return the turns of both arguments, which have no row id in common, with row ids ascending."""
-        written = {name: np.concatenate([one._written[name], other._written[name]]) for name in _WRITTEN}
+        written = {name: Strings.merged(one._written[name], other._written[name]) for name in _WRITTEN}
         row_ids, fixed = np.concatenate([one.row_ids, other.row_ids]), np.concatenate([one._fixed, other._fixed])
         return cls(one._namespace or other._namespace, row_ids, written, fixed).select(np.argsort(row_ids))
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that is kept but the namespace, by name, for ``from_arrays``."""
+        strings = {f"{name}.{part}": getattr(self._written[name], part) for name in _WRITTEN for part in _PARTS}
+        return {"row_ids": self.row_ids, "fixed": self._fixed, **strings}
 
-def _objects(values: list[Any]) -> NDArray[Any]:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+    @classmethod
+    def from_arrays(cls, namespace: str, arrays: Mapping[str, NDArray[Any]]) -> Turns:
+        """Return the turns that gave these ``arrays``."""
+        written = {name: Strings(*(arrays[f"{name}.{part}"] for part in _PARTS)) for name in _WRITTEN}
+        return cls(namespace, arrays["row_ids"], written, arrays["fixed"])

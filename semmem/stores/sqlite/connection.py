@@ -103,12 +103,19 @@ class Filed:
         self._running = threading.local()
         in_child(self)
         self._run(partial(self._prepare, migration or migrate))
+        self._opened = _file_number(path)
 
     @property
     def pool_use(self) -> PoolUse:
         """The connections that this process uses now."""
         with self._free:
             return PoolUse(self._open - len(self._idle), self._waiting, self._most)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a connection is free, and none to a file that another one has taken the place of since."""
+        with self._free:
+            return bool(self._idle) and self._opened is not None and _file_number(self._path) == self._opened
 
     def close(self) -> None:
         """Close the connections; data in a file stays, data in memory is lost."""
@@ -231,6 +238,15 @@ class Filed:
         if (whole := self.in_whole) is not None and whole.connection is None:
             self._retried(lambda: self._begin_whole(whole))
         return self._run(lambda c: _transaction(c, "BEGIN IMMEDIATE", work))
+
+    def _writing_at_once(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        """Run ``work`` with the write lock. Raises sqlite3.Error where somebody has it, without waiting."""
+        with self._borrowed() as connection:
+            connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                _transaction(connection, "BEGIN IMMEDIATE", work)
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_S * 1_000)}")
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` on a connection; try again while the file is locked, and raise other errors as one sentence."""
@@ -370,6 +386,15 @@ class Filed:
         migration(connection, self._place)
         if connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete":
             connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _file_number(path: Path | None) -> tuple[int, int] | None:
+    """Return what tells the file at a path from others that are put there later; None where there is none."""
+    if path is not None:
+        with suppress(OSError):
+            status = path.stat()
+            return status.st_dev, status.st_ino
+    return None
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any
 from semmem.model.errors import Conflict, NotFound
 from semmem.model.reports import Limits
 from semmem.stores.sql_files import check_limits, check_number, statements
+from semmem.stores.sqlite.saved import erase
 from semmem.stores.sqlite.write import count_change, microsecond
 
 __all__ = ["begin_drop", "drop", "move", "set_limits"]
@@ -95,8 +96,9 @@ def _tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
 
 
 def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int]:
-    """Forget settings and log of a namespace; return how many memories it has, and the row of the last one."""
+    """Forget settings, log and saved model of a namespace; return its number of memories, and the row of the last."""
     where = {"namespace": namespace}
+    erase(connection, namespace)
     connection.execute(_SQL["drop_setting"], where)
     connection.execute(_SQL["drop_recall_log"], where)
     memories = int(connection.execute(_SQL["drop_count"], where).fetchone()[0])

@@ -2,23 +2,26 @@
 
 The file keeps the rows of each memory, and memory holds the arrays of ``stores/resident``: a model of one namespace,
 read in one transaction. Every reader first asks for the state of the namespace, one row, and a model of another state
-is brought up to date by the changes since, or read anew. So no reader sees an older state than the file has.
+is brought up to date by the changes since, or read anew. So no reader sees an older state than the file has. A process
+that holds none begins with the model that another one has saved (stores/sqlite/saved.py), if there is one.
 
 A namespace of more than MOST memories is not held: its dense and graph legs say so, and FTS5 answers the lexical leg.
 """
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.errors import LegFailed
+from semmem.model.errors import LegFailed, SemmemError
 from semmem.model.exchange import Corrections
 from semmem.model.process.forks import Lock
 from semmem.stores.packed_postings import CANDIDATE, FORWARD, merged, unpack_candidates
@@ -27,6 +30,7 @@ from semmem.stores.resident.memory import Asked
 from semmem.stores.resident.model import Model, State
 from semmem.stores.resident.turns import Turns
 from semmem.stores.sql_files import statements
+from semmem.stores.sqlite import saved
 from semmem.stores.sqlite.times import at_microsecond
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST", "FileModels", "corrections_of", "entries_of_tokens", "month_of", "vectors_of"]
 
 _SQL = statements("sqlite")
+_log = logging.getLogger(__name__)
 
 MOST = 50_000
 """The most memories and parts of a namespace that are held in memory; see adr/0065."""
@@ -46,7 +51,8 @@ _DAY = 86_400_000_000
 class FileModels:
     """The models of one file, the one used last at the end. Safe to use from any thread.
 
-    ``budget`` limits the bytes of all of them; the one used last stays however large it is.
+    ``budget`` limits the bytes of all of them; the one used last stays however large it is. With 0 no saved model is
+    written or used.
     """
 
     def __init__(self, file: Filed) -> None:
@@ -109,11 +115,45 @@ class FileModels:
         """Bring the model of a namespace up to date, or read it; other readers wait meanwhile."""
         with self._bringing:
             before = self._held(namespace)
-            model = self._file._reading(lambda c: _read(c, namespace, before))
+            model = self._file._reading(lambda c: _read(c, namespace, before, maps=self.budget > 0))
             whole = self._file.in_whole
             if whole is None or whole.connection is None:  # else it may be of what is never committed
                 self._keep(namespace, model)
             return model
+
+    def save(self, *, every: bool = False) -> None:
+        """Save those models in memory that take long to read, or with ``every`` such models of the whole file.
+
+        What somebody's write would have to wait for, or what fails, is left out.
+        """
+        if not self.budget or not self._file.is_ready or self._file.in_whole is not None:
+            return
+        for namespace in [n for (n,) in self._file._rows("namespaces", {})] if every else self.sizes:
+            try:
+                self._save(namespace, every)
+            except (OSError, sqlite3.Error, SemmemError) as error:
+                _log.debug("A model is not saved: %s", error)
+
+    def _save(self, namespace: str, every: bool) -> None:
+        held = self._held(namespace)
+
+        def due(connection: sqlite3.Connection) -> State | None:
+            state = _state(connection, namespace)
+            large = state is not None and saved.FEWEST <= state.memories <= MOST
+            return state if state is not None and large and not saved.is_fresh(connection, state) else None
+
+        def work(connection: sqlite3.Connection, model: Model) -> None:
+            state = due(connection)
+            if state is not None and (state == model.state or state.follows(model.state)):
+                now = _read(connection, namespace, model)
+                if now is not None:
+                    saved.save(connection, now, self.budget, makes_room=not every)
+
+        if self._file._reading(due) is None:
+            return
+        model = self._file._reading(lambda c: _read(c, namespace, held, maps=True)) if every else held
+        if model is not None:
+            self._file._writing_at_once(lambda c: work(c, model))
 
     def _keep(self, namespace: str, model: Model | None) -> None:
         with self._lock:
@@ -135,14 +175,22 @@ def _state(connection: sqlite3.Connection, namespace: str) -> State | None:
     return State(revision, changes, 0, memories, length, False, float(number), 0.0, embedder, "")
 
 
-def _read(connection: sqlite3.Connection, namespace: str, before: Model | None) -> Model | None:
-    """Return the namespace as this transaction sees it, from the changes since ``before`` where these are known."""
+def _read(connection: sqlite3.Connection, namespace: str, before: Model | None, *, maps: bool = False) -> Model | None:
+    """Return the namespace as this transaction sees it, from the changes since ``before`` where these are known.
+
+    Without ``before``, and with ``maps``, a saved model takes its place.
+    """
     state = _state(connection, namespace)
     if state is None or state.memories > MOST:
         return None
     if before is not None and before.state == state:
         return before
     corrections = corrections_of(connection.execute(_SQL["corrections"], {"namespace": namespace}).fetchall())
+    if before is None and maps and state.memories >= saved.FEWEST:
+        found = saved.load(connection, namespace, int(state.created))
+        before = None if found is None else Model(namespace, *found, corrections=corrections)
+        if before is not None and before.state == state:
+            return before
     if before is not None and state.follows(before.state):
         where = {"namespace": namespace, "since": before.state.changes}
         changes = connection.execute(_SQL["resident_changes"], where).fetchall()
@@ -168,9 +216,7 @@ def _vectors_alone(connection: sqlite3.Connection, namespace: str) -> Model | No
     if state is None:
         return None
     vectors = vectors_of(connection.execute(_SQL["resident_vectors"], {"number": int(state.created)}).fetchall())
-    none = np.zeros(0, dtype=np.int64)
-    candidates = unpack_candidates(none, none, b"")
-    return Model(namespace, state, Block(Rows(Turns.of(()), none, none, np.zeros(0, FORWARD), candidates, *vectors)))
+    return Model(namespace, state, Block(replace(Rows.none(), vector_row_ids=vectors[0], vectors=vectors[1])))
 
 
 def _rows(connection: sqlite3.Connection, where: Mapping[str, Any], *, since: bool = False) -> Rows:

@@ -46,7 +46,7 @@ from semmem.stores.resident.model import Model
 from semmem.stores.resident.snapshot import MemorySnapshot
 from semmem.stores.snapshot import StoredSnapshot, scope_of
 from semmem.stores.sql_files import LISTS, page_of, read_cursor, statements
-from semmem.stores.sqlite import renaming, upkeep, write
+from semmem.stores.sqlite import renaming, saved, upkeep, write
 from semmem.stores.sqlite.connection import Filed, migrate, require_newest
 from semmem.stores.sqlite.graph import SqliteGraph
 from semmem.stores.sqlite.life import SqliteLife
@@ -107,7 +107,8 @@ class SqliteStore(Filed):
         self.graph = SqliteGraph(self)
 
     def close(self) -> None:
-        """Close the connections, and drop what is in memory; data in a file stays, data in memory is lost."""
+        """Save and drop what is in memory, and close the connections; data in a file stays, data in memory is lost."""
+        self.models.save()
         super().close()
         self.models.clear()
 
@@ -264,6 +265,7 @@ class SqliteStore(Filed):
         vectors = int(self._rows("embedding_count", which)[0][0])
         identity = self.vectors.embedder()
         counted = self.graph.counts(namespace)
+        size += self._run(saved.disk_bytes)
         return Stats(memories, parts, namespaces, *counted, vectors, 0, size, identity["name"] if identity else None)
 
     def nodes(self) -> None:

@@ -17,6 +17,7 @@ from semmem.model.recipe import GraphSettings
 from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.sql_files import statements
+from semmem.stores.sqlite.saved import erase
 from semmem.stores.sqlite.write import forget, microsecond, purge
 
 if TYPE_CHECKING:
@@ -82,6 +83,14 @@ def _forgotten(connection: sqlite3.Connection, namespace: str, parameters: Mappi
     return len(ids)
 
 
+def _versions(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Remove some of the oldest surplus versions, and the saved model, which may hold their titles."""
+    count = connection.execute(_SQL["sweep_versions"], {**parameters, "namespace": namespace}).rowcount
+    if count:
+        erase(connection, namespace)
+    return count
+
+
 def _emptied(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Remove the row of a namespace that has long been empty, and the rest of its changes."""
     where = {**parameters, "namespace": namespace}
@@ -101,7 +110,7 @@ SWEEPS: tuple[Sweep, ...] = (
     Sweep("expired", "sweep_expired_due", expired),
     Sweep("kept", "sweep_kept_due", _past_keep_days),
     Sweep("forgotten", "sweep_forgotten_due", _forgotten),
-    Sweep("versions", "sweep_versions_due", "sweep_versions"),
+    Sweep("versions", "sweep_versions_due", _versions),
     Sweep("changes", "sweep_change_due", _changes),
     Sweep("recalls", "sweep_log_due", "sweep_log"),
     Sweep("answers", "sweep_answered_due", "sweep_answered"),
@@ -119,6 +128,7 @@ def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
     parameters = {**periods, **before, "now": now, "day_before": now - _DAY, "limit": AT_ONCE, "ids": None}
     sweep_counts = {sweep.name: _swept(store, sweep, parameters) for sweep in SWEEPS}
     joined = store._writing(_join)
+    store.models.save(every=True)
     store._run(lambda c: c.execute("PRAGMA optimize").fetchall())
     store._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
     return {**{name: count for name, count in sweep_counts.items() if count}, "joined": joined, **_report(store)}

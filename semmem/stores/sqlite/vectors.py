@@ -24,6 +24,7 @@ from semmem.stores.resident.model import Model
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.meta import claim, fact
 from semmem.stores.sqlite.resident import vectors_of
+from semmem.stores.sqlite.saved import erase
 from semmem.stores.sqlite.write import memory_of
 
 if TYPE_CHECKING:
@@ -244,6 +245,7 @@ class SqliteVectors:
             ):
                 connection.execute(_SQL[statement])
             connection.execute(_SQL["meta_drop"], {"key": _NEXT})
+            erase(connection)
             return len(late)
 
         return self._file._writing(work)

@@ -28,6 +28,7 @@ from semmem.stores.sql_files import check_limits, check_number, statements
 from semmem.stores.sqlite.graph import forget_extraction, put_extraction
 from semmem.stores.sqlite.likeness import first_of, note_around, part, similar_to
 from semmem.stores.sqlite.meta import claim, fact
+from semmem.stores.sqlite.saved import erase
 from semmem.stores.sqlite.times import at_microsecond, microsecond
 from semmem.text.tokens import author_key, check_language
 
@@ -260,10 +261,13 @@ def _take_out(connection: sqlite3.Connection, row: Row) -> tuple[int, int] | Non
     if not row.made_anew:
         _keep(connection, namespace, id, row.changed_by, forgotten=False)
         if row.versions is not None:
-            connection.execute(_SQL["history_trim"], {"namespace": namespace, "id": id, "versions": row.versions})
+            trim = {"namespace": namespace, "id": id, "versions": row.versions}
+            if connection.execute(_SQL["history_trim"], trim).rowcount:
+                erase(connection, namespace)  # it may hold their titles
     if row.memory.sensitive:
         hide = {"namespace": namespace, "id": id, "payload": os.urandom(16)}
         connection.execute(_SQL["history_hide"], hide)
+        erase(connection, namespace)
     return _remove(connection, [row[4:] for row in rows])
 
 
@@ -339,8 +343,11 @@ def purge(
 ) -> None:
     """Remove everything kept of removed memories: versions, links, the recalls that found them, access counts.
 
+    The saved model of the namespace, which may hold their titles, is removed in any case.
+
     ``earlier`` are softly forgotten memories to remove too, by id and time. Rows that other memories need stay.
     """
+    erase(connection, namespace)
     all_ids = sorted({*ids, *(id for id, _ in earlier)})
     named = {"ids": all_ids, "gone": sorted(ids), "earlier": list(earlier)}
     which = {"namespace": namespace, **{name: json.dumps(some) for name, some in named.items()}}
@@ -377,6 +384,7 @@ def reindex(
         changed += 1
         longer += extraction.length - length
     if changed:
+        erase(connection, namespace)
         connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": longer})
     return changed
 

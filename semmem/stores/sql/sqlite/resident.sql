@@ -37,3 +37,29 @@ WHERE m.namespace = :namespace AND m.parts = 0
 -- resident_changes --
 -- Return the ids that came, went or were replaced after a sequence number.
 SELECT DISTINCT id, kind FROM change WHERE namespace = :namespace AND number > :since;
+
+-- saved_place --
+-- Return the path of the file, empty for a database in memory.
+SELECT file FROM pragma_database_list WHERE name = 'main';
+
+-- saved_name --
+-- Return the name of the file of a saved model, by the number of its namespace.
+SELECT value FROM meta WHERE key = 'saved ' || :number;
+
+-- saved_names --
+-- Return the names of the files of all saved models.
+SELECT value FROM meta WHERE key LIKE 'saved %';
+
+-- saved_set --
+-- Record the name of the file of a saved model.
+INSERT INTO meta (key, value) VALUES ('saved ' || :number, :name)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- saved_erase --
+-- Forget the name of the file of a namespace's saved model, or of each where no namespace is given.
+DELETE FROM meta WHERE key LIKE 'saved %' AND (
+    :namespace IS NULL OR key = 'saved ' || (SELECT number FROM namespace WHERE namespace = :namespace));
+
+-- saved_drop --
+-- Forget the name of one file.
+DELETE FROM meta WHERE key LIKE 'saved %' AND value = :name;
