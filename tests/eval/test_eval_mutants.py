@@ -361,12 +361,13 @@ def test_the_record_says_of_each_file_what_died_and_at_which_commit(tmp_path: Pa
     }  # fmt: skip
 
 
-def test_the_committed_list_names_files_and_tests_that_are_here() -> None:
+def test_the_committed_list_names_files_texts_and_tests_that_are_here() -> None:
     every = mutants(LIST)
     assert len(every) > 150
     for one in every:
         assert (ROOT / one.file).is_file(), one.name
         assert all((ROOT / name.partition("::")[0]).exists() for name in one.tests), one.name
+        assert (ROOT / one.file).read_text(encoding="utf-8").count(one.old) == 1, one.name
     assert len({(m.file, m.old, m.new) for m in every}) == len(every)
 
 
