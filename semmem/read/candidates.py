@@ -288,7 +288,7 @@ def settle(ranking: Ranking, metadata: Mapping[int, CandidateMetadata], depth: i
         return -float(f"{row[1]:.12g}"), metadata[row[0]].key
 
     for start, end in _unsettled(scores):
-        if scores.count(scores[start]) == end - start:  # as most are: there is no number to read
+        if scores.count(scores[start]) == end - start:  # all are equal, as in most runs
             row_ids[start:end] = sorted(row_ids[start:end], key=lambda row_id: metadata[row_id].key)
             continue
         run = sorted(zip(row_ids[start:end], scores[start:end], strict=True), key=place)

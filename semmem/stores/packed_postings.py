@@ -113,8 +113,8 @@ def ascending(numbers: Collection[int] | NDArray[np.int64]) -> NDArray[np.int64]
     if len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all()):
         return numbers
     ordered: NDArray[np.int64] = np.sort(numbers)  # a third of the time of np.unique
-    begins: NDArray[np.int64] = ordered[np.append(True, ordered[1:] != ordered[:-1])]
-    return begins
+    distinct_numbers: NDArray[np.int64] = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    return distinct_numbers
 
 
 def cut(values: NDArray[Any]) -> list[bytes]:

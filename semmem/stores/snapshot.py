@@ -207,8 +207,8 @@ class Overlay:
     def shared_concepts(
         self, namespace: str, row_ids: RowIds, max_df: int, *, neighbours: bool
     ) -> tuple[Forwards, Postings, Sequence[tuple[int, int, bool]]] | None:
-        """Return None: the leg puts them together from forward entries and postings."""
-        return None
+        """Return forward entries, postings and neighbours, or None."""
+        return self._behind.shared_concepts(namespace, row_ids, max_df, neighbours=neighbours)
 
     def relationships(self, namespace: str, keys: Collection[int], limit: int) -> Sequence[tuple[int, int]]:
         """Return the relationships of ``keys``."""

@@ -87,8 +87,9 @@ class Snapshot(Protocol):
     ) -> tuple[Forwards, Postings, Sequence[tuple[int, int, bool]]] | None:
         """Return forward entries, postings of their keys, and neighbours if asked for, as ``forwards`` does.
 
-        These are keys that several memories have and at most ``max_df`` mention; of the candidates those alone that a
-        memory is about. None where that has to be found by ``forwards`` and ``shared_postings``.
+        These are keys that several memories have, or that one is about, and that at most ``max_df`` mention; of the
+        candidates those alone that a memory is about. None where that has to be found by ``forwards`` and
+        ``shared_postings``.
         """
         ...
 

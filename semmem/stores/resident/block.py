@@ -99,7 +99,8 @@ class Block:
 
     Positions of keys begin with those that several memories have or one is about, ascending, and go on with those of
     one memory alone, ascending: nine of ten. Of these only the place of their entry is kept. With ``coarse`` many
-    vectors are kept in bytes too, by which the nearest are looked for first.
+    vectors are kept in bytes too, by which the nearest are looked for first. ``in_bytes`` says whether a block that is
+    made of the rows of this one keeps them so.
     """
 
     def __init__(self, rows: Rows, *, coarse: bool = False) -> None:

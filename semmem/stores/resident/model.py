@@ -178,7 +178,7 @@ class Model:
         return Forwards(owners[order], sizes[order], entries[_runs(starts[order], sizes[order])], candidates)
 
     def shared_concepts(self, row_ids: RowIds, max_df: int) -> tuple[Forwards, Postings] | None:
-        """Return the concepts of memories that others have, with their postings; None where two blocks have them."""
+        """Return what ``Snapshot.shared_concepts`` does; None where there are two blocks, or memories were removed."""
         if len(self._blocks) > 1 or len(self._removals):
             return None  # a key that one block has once may be in the other too
         forwards, postings = self._base.shared_concepts(self._base.places_of(ascending(row_ids)), max_df)

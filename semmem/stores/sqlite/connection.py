@@ -113,7 +113,7 @@ class Filed:
 
     @property
     def is_ready(self) -> bool:
-        """Whether a connection is free, and none to a file that another one has taken the place of since."""
+        """Whether a connection is free, and the file that was opened is still the one at its path."""
         with self._free:
             return bool(self._idle) and self._opened is not None and _file_number(self._path) == self._opened
 

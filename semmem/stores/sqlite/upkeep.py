@@ -121,7 +121,7 @@ SWEEPS: tuple[Sweep, ...] = (
 
 
 def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
-    """Sweep, merge the inverted index, and checkpoint the log into the file; return the count of each."""
+    """Sweep, merge the inverted index, save models, and checkpoint the log into the file; return the counts."""
     now = microsecond(datetime.now(UTC))
     periods = asdict(keep)
     before = {f"{name.removesuffix('_days')}_before": now - int(days * _DAY) for name, days in periods.items()}

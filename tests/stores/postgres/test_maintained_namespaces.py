@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+
+import pytest
 
 from eval.path import Counter, installed
 from semmem.client.memory import Semmem
+from semmem.stores.postgres import postings
+from tests.stores.audit import sql
 
 
 def _remember(mem: Semmem, namespaces: range) -> None:
@@ -62,3 +67,21 @@ def test_a_copy_and_a_renamed_namespace_are_joined_once(mem: Semmem) -> None:
     assert "compact_range" not in _trips(mem)
     assert {hit.id for hit in mem.recall("Who met Mary Somerville?", namespace="copied")} == {"m0", "m1"}
     assert {hit.id for hit in mem.recall("Who met Mary Somerville?", namespace="renamed")} == {"m0", "m1"}
+
+
+@pytest.mark.parametrize("verb", ["rename_namespace", "copy_namespace"])
+def test_postings_that_come_under_a_name_whose_former_ones_were_joined_are_joined_too(mem: Semmem, verb: str) -> None:
+    def segment(namespace: str, number: int) -> None:
+        mem.remember(f"Ada Lovelace met Mary Somerville {number} times.", namespace=namespace)
+        mem.store.transaction(partial(postings.flush, namespace=namespace))  # type: ignore[attr-defined]
+
+    for number, namespace in enumerate(("name", "name", "name", "source", "source")):
+        segment(namespace, number)
+        if namespace == "name":
+            mem.maintain()
+    mem.rename_namespace("name", "elsewhere")
+    getattr(mem, verb)("source", "name")
+    rows_of_a_key = "SELECT count(*) FROM posting WHERE namespace = 'name' GROUP BY key ORDER BY 1 DESC LIMIT 1"
+    assert sql(mem, rows_of_a_key) == [(2,)]
+    mem.maintain()
+    assert sql(mem, rows_of_a_key) == [(1,)]

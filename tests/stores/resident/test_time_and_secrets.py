@@ -15,6 +15,7 @@ import pytest
 from semmem.model.store import life_of
 from semmem.model.types import Filters
 from semmem.stores.postgres.store import PostgresStore
+from semmem.stores.resident.block import Block
 from tests.stores.resident.trio import QUESTIONS, Trio, answer, change, item
 
 HOURS = (-49, -25, -23, -1, 1, 23, 25, 49)
@@ -142,6 +143,20 @@ def test_a_recall_of_an_earlier_time_is_the_same_from_memory_as_from_the_databas
             assert answer(trio.kept, question, namespace=space, as_of=at, **how) == expected, (at, how, question)
             assert len(expected["heads"]) == 6
     assert trio.models.asked.missed == missed  # memory answered all of them
+
+
+def test_the_walk_of_a_recall_of_an_earlier_time_goes_by_places_of_keys_too(
+    trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(trio, space)
+    at, hops, by_places = datetime.now(UTC), [], Block.shared_concepts
+    monkeypatch.setattr(Block, "shared_concepts", lambda block, *which: hops.append(which) or by_places(block, *which))
+    trio.warm(space)
+    for question in QUESTIONS:
+        hops.clear()
+        asked = answer(trio.kept, question, namespace=space, as_of=at)
+        assert asked == answer(trio.plain, question, namespace=space, as_of=at)
+        assert hops != []
 
 
 def test_the_hits_and_the_scope_beside_them_are_those_that_are_read_apart(trio: Trio, space: str) -> None:
