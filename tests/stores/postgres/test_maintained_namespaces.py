@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from eval.path import Counter, installed
 from semmem.client.memory import Semmem
+from semmem.stores.postgres import postings
 
 
 def _remember(mem: Semmem, namespaces: range) -> None:
@@ -62,3 +64,14 @@ def test_a_copy_and_a_renamed_namespace_are_joined_once(mem: Semmem) -> None:
     assert "compact_range" not in _trips(mem)
     assert {hit.id for hit in mem.recall("Who met Mary Somerville?", namespace="copied")} == {"m0", "m1"}
     assert {hit.id for hit in mem.recall("Who met Mary Somerville?", namespace="renamed")} == {"m0", "m1"}
+
+
+def test_a_namespace_moved_under_a_name_whose_postings_were_joined_before_is_joined(mem: Semmem) -> None:
+    for _ in range(2):
+        _remember(mem, range(1))
+        mem.maintain()
+        mem.drop_namespace("n0")
+    _remember(mem, range(1, 2))
+    mem.store.transaction(partial(postings.flush, namespace="n1"))  # type: ignore[attr-defined]  # into one segment
+    mem.rename_namespace("n1", "n0")
+    assert _trips(mem)["namespace_settle"] == 1

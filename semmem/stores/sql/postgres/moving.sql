@@ -186,8 +186,8 @@ VALUES (%(namespace)s, %(name)s, %(value)s, %(changed_at)s) ON CONFLICT (namespa
 
 -- moved_counts --
 -- Open the new name: no row id or sequence number is used twice under either name, readers of the new name read it
--- again, and its limits stay.
-UPDATE namespace SET ords = greatest(ords, %(ords)s), segments = greatest(segments, %(segments)s),
+-- again, maintain joins its postings, and its limits stay.
+UPDATE namespace SET ords = greatest(ords, %(ords)s), segments = greatest(segments, %(segments)s), settled = 0,
     changes = %(number)s, revision = greatest(revision, %(revision)s) + 1,
     memories = %(memories)s, length = %(length)s, language = %(language)s, makers = %(makers)s::jsonb,
     keep = coalesce(keep, %(keep)s),
