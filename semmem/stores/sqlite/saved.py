@@ -122,7 +122,7 @@ def disk_bytes(connection: sqlite3.Connection) -> int:
 def _folder(connection: sqlite3.Connection) -> Path | None:
     """Return the folder of saved models, beside the file where links end; None for a database in memory."""
     place = connection.execute(_SQL["saved_place"]).fetchone()[0]
-    return Path(f"{place}-models") if place else None
+    return Path(f"{os.fsdecode(place)}-models") if place else None
 
 
 def _is_private(folder: Path) -> bool:

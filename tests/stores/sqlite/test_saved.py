@@ -480,6 +480,15 @@ def forgotten_long_ago(mem: semmem.Semmem) -> None:
     mem.maintain()
 
 
+def forgotten_by_an_emptied_namespace(mem: semmem.Semmem) -> None:
+    for id in ("gate", "mila", "quay", "mole"):
+        mem.forget(id)
+    mem.store._run(lambda c: c.execute("UPDATE namespace SET changed_at = 1"))
+    mem.store.maintain(Keep(changes_days=1))
+    assert mem.store._rows("namespace_forgotten", {"day_before": 2, "changes_before": 2}) == []  # its row is gone
+    assert mem.forget("gate", hard=True) == 1
+
+
 def retitled_often(mem: semmem.Semmem) -> None:
     for n in range(3):
         mem.update("gate", title=f"Gate {n}")
@@ -501,6 +510,7 @@ ERASURES: dict[str, tuple[Callable[[semmem.Semmem], Any], dict[str, Any]]] = {
     "a hard forget by a filter": (lambda mem: mem.forget(filters={"sessions": ["s"]}, hard=True), {}),
     "a hard forget of what was forgotten softly": (soft_then_hard, {}),
     "a hard forget of everything": (lambda mem: mem.forget(everything=True, hard=True), {}),
+    "a hard forget in a namespace that has long been empty": (forgotten_by_an_emptied_namespace, {}),
     "a forget that keeps nothing": (lambda mem: mem.forget("gate"), {"keep_forgotten_days": 0}),
     "a drop": (lambda mem: mem.drop_namespace("default"), {}),
     "an expiry": (expired, {}),
@@ -537,6 +547,17 @@ def test_who_opens_the_store_by_a_link_removes_what_was_saved_beside_the_file(
         assert mem.forget("gate", hard=True) == 1
     assert standing(folder, ERASED) == []
     assert [path.name for path in (tmp_path / "links").iterdir()] == ["other.db"]
+
+
+def test_of_a_store_in_a_folder_whose_name_is_not_utf8_a_model_is_saved_and_erased(tmp_path: Path) -> None:
+    place = tmp_path / os.fsdecode(b"caf\xe9")
+    place.mkdir()
+    fill(f"sqlite://{place}/notes.db")
+    assert len(standing(place, ERASED)) > 1
+    with opened(f"sqlite://{place}/notes.db") as mem:
+        assert mem.forget("gate", hard=True) == 1
+        assert (mem.stats().bytes or 0) > 0
+    assert standing(place / "notes.db-models", ERASED) == []
 
 
 def test_an_erasure_that_is_undone_loses_the_saved_model_and_no_memory(url: str, folder: Path) -> None:

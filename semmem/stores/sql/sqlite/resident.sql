@@ -39,8 +39,8 @@ WHERE m.namespace = :namespace AND m.parts = 0
 SELECT DISTINCT id, kind FROM change WHERE namespace = :namespace AND number > :since;
 
 -- saved_place --
--- Return the path of the file, empty for a database in memory.
-SELECT file FROM pragma_database_list WHERE name = 'main';
+-- Return the path of the file in bytes, for it need not be UTF-8; empty for a database in memory.
+SELECT CAST(file AS blob) FROM pragma_database_list WHERE name = 'main';
 
 -- saved_name --
 -- Return the name of the file of a saved model, by the number of its namespace.
@@ -56,9 +56,11 @@ INSERT INTO meta (key, value) VALUES ('saved ' || :number, :name)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
 -- saved_erase --
--- Forget the name of the file of a namespace's saved model, or of each where no namespace is given.
+-- Forget the name of the file of a namespace's saved model, or of each where no namespace is given. With it goes each of
+-- a namespace whose row is gone, of which the history may still hold memories.
 DELETE FROM meta WHERE key LIKE 'saved %' AND (
-    :namespace IS NULL OR key = 'saved ' || (SELECT number FROM namespace WHERE namespace = :namespace));
+    :namespace IS NULL OR key = 'saved ' || (SELECT number FROM namespace WHERE namespace = :namespace)
+    OR key NOT IN (SELECT 'saved ' || number FROM namespace));
 
 -- saved_drop --
 -- Forget the name of one file.
