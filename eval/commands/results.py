@@ -124,7 +124,7 @@ def _show(experiment: Experiment, out: Path | None, json_: bool) -> None:
         typer.echo(json.dumps(experiment.result, indent=1))
         return
     for what, count in experiment.result["corpus"]["notes"].items():
-        err.print(f"note: {count} {what}.", soft_wrap=True)
+        err.print(f"note: {what}: {count}.", soft_wrap=True)
     say(headline(experiment.result))
     whole = [c for c in experiment.result["comparisons"] if c["group"] == "headline"]
     rows = [[c["metric"], c["name"], c["sentence"], leg_only(c)] for c in whole]

@@ -156,7 +156,7 @@ def markdown(result: Mapping[str, Any]) -> str:
         parts += ["## Are the gold memories of a question tied in the graph?", "", *_linkage(result["linkage"]), ""]
     if result["cost"]:
         parts += ["## Cost", "", *_cost(result["cost"]), ""]
-    notes = "; ".join(f"{n} {what}" for what, n in corpus["notes"].items())
+    notes = "; ".join(f"{what}: {n}" for what, n in corpus["notes"].items())
     parts += [
         "## What was run",
         "",

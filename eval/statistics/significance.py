@@ -56,9 +56,9 @@ class Paired:
 
     ``delta`` is the mean difference over questions, ``low`` and ``high`` its interval at 95 %, ``p`` the two-sided
     permutation p value, ``p_holm`` the same after Holm's correction within its family. ``mde`` is the smallest true
-    difference that as many units with this spread would show at 80 % power; None where even the least p that so few
-    units allow is above the level of the family. ``units`` is what was flipped: questions, or ``n`` questions in fewer
-    clusters.
+    difference that as many units with this spread would show at 80 % power; None where it is above 1, the largest that
+    there is, or where even the least p that so few units allow is above the level of the family. ``units`` is what was
+    flipped: questions, or ``n`` questions in fewer clusters.
 
     An interval without width is none (``low`` and ``high`` are None): where no question differs there is no spread.
     Below eight units there is neither interval nor p value. ``each`` then has the mean difference of every unit. Below
@@ -230,8 +230,11 @@ def minimum_detectable(
     clusters: Sequence[Hashable] | None = None,
     alpha: float = ALPHA,
     power: float = POWER,
+    most: float = 1.0,
 ) -> float | None:
     """Return the smallest true mean difference that would be found with ``power``, None where no effect would be.
+
+    A difference of measures is never above ``most``, so nothing above it is detectable.
 
     It is the standard error of the mean, of clusters by CR2 (Bell and McCaffrey 2002), times a factor for their
     degrees of freedom. With so few units that even the largest effect has a p above ``alpha``, nothing is detectable.
@@ -251,7 +254,8 @@ def minimum_detectable(
     # Satterthwaite's, for independent questions; equal clusters have one less than there are
     weights = shares**2 / (1 - shares)
     freedom = 1 / float((shares**2).sum() + weights.sum() ** 2 - (weights**2).sum())
-    return error * _factor(freedom, alpha, power)
+    effect = error * _factor(freedom, alpha, power)
+    return effect if effect <= most else None
 
 
 def questions_needed(difference: ArrayLike, effect: float, *, alpha: float = ALPHA, power: float = POWER) -> int:

@@ -166,7 +166,8 @@ def _not_evaluable(standing: Standing) -> str:
     if standing.dropped:
         return f"{standing.dropped} drops every memory that only {standing.leg} found"
     if standing.reach and all(reach == "unreachable" for reach in standing.reach.values()):
-        return f"{standing.leg} is unreachable at k = {standing.k}: it is off, or nothing it returns is kept"
+        why = "it is off, found nothing, or nothing it returns is kept"
+        return f"{standing.leg} is unreachable at k = {standing.k}: {why}"
     if standing.empty > _MOST:
         return f"{standing.leg} is empty for {standing.empty:.0%} of the questions"
     return ""

@@ -291,6 +291,8 @@ def test_questions_without_a_result_count_nothing_and_are_told(files: dict[str, 
         "questions of few without a judgment": 1,
         "questions without a result in few, which count 0": 6,
     }
+    told = said("--run", files["vector"], "--run", few, "--qrels", files["qrels"])[1]
+    assert "note: questions of few without a judgment: 1." in told  # right in number for one as for many
 
 
 def test_a_run_with_results_for_fewer_than_half_of_the_questions_is_not_judged(

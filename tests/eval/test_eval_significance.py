@@ -23,6 +23,7 @@ from eval.statistics.significance import (
     permutation_p,
     questions_needed,
 )
+from eval.statistics.verdict import Standing, judge
 
 
 def test_the_difference_and_its_wins_ties_and_losses() -> None:
@@ -204,6 +205,18 @@ def test_what_the_least_p_of_few_units_cannot_reach_is_not_detectable() -> None:
     assert minimum_detectable(difference, alpha=0.05 / 7) is None  # .0071
     at = paired(np.zeros(8), difference, alpha=0.05 / 7)
     assert (at.mde, at.p) == (None, 2 / 256)
+
+
+def test_an_effect_above_one_is_not_detectable_since_no_measure_can_differ_by_more() -> None:
+    # fifteen clusters, one of which has 79 of 93 questions: 1.06 degrees of freedom, a factor of 30 standard errors
+    base, clusters = np.full(93, 0.5), [0] * 79 + list(range(1, 15))
+    other = base + np.where(np.arange(93) < 79, 0.1, -0.5)
+    at = paired(base, other, clusters=clusters)
+    assert (at.units, at.mde) == (15, None)
+    assert minimum_detectable(other - base, clusters=clusters, most=np.inf) > 1  # type: ignore[operator]
+    verdict = judge(Standing(10), at, metric="R@10")
+    assert verdict.kind == "described only"
+    assert "needed" not in verdict.sentence
 
 
 def test_four_times_the_questions_a_little_more_than_halve_what_can_be_seen() -> None:

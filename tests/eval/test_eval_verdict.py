@@ -90,7 +90,7 @@ def test_holms_p_decides_and_not_the_raw_one() -> None:
     [
         (Standing(10, "graph", {"any": "boost-only"}), "ruled out", "boost-only at k = 10"),
         (Standing(10, "graph", {"a": "boost-only", "b": "unreachable"}), "ruled out", "boost-only"),
-        (Standing(10, "graph", {"any": "unreachable"}), "not evaluable", "graph is unreachable at k = 10"),
+        (Standing(10, "graph", {"any": "unreachable"}), "not evaluable", "it is off, found nothing, or nothing"),
         (Standing(10, "graph", {"any": "possible"}, empty=0.6), "not evaluable", "graph is empty for 60%"),
         (Standing(50, None, vacuous=1.0), "not evaluable", "k = 50 is not below the number of candidates for 100%"),
         (Standing(10, "graph", {"any": "guaranteed"}, finds=found("graph")), "ruled out", "graph found nothing that"),
