@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import false_discovery_control
 
+from eval.datasets import DatasetError
 from eval.statistics.significance import ALPHA, SAMPLES, holm
 
 __all__ = ["Asked", "Register", "register"]
@@ -73,11 +74,11 @@ class Register:
 def register(results: Path) -> Register:
     """Return the register of the results in a folder, and of the looks at sealed sets in ``kept-apart`` under it.
 
-    A result without comparisons asked nothing.
+    A result without comparisons asked nothing. Raises DatasetError for a file that is no result.
     """
     asked, without, files = list[Asked](), 0, 0
     for path in [*sorted(results.glob("*.json")), *sorted(results.glob("kept-apart/*.json"))]:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = _content(path)
         comparisons = [*_compared(content.get("result", content)), *_disturbed(content)]  # a look holds its result
         files += bool(comparisons)
         for name, metric, group, paired in comparisons:
@@ -87,6 +88,18 @@ def register(results: Path) -> Register:
                 asked.append(Asked(path.stem, name, metric, group, paired["delta"], paired["p"]))
     p_values = [one.p for one in asked]
     return Register(files, without, tuple(asked), sum(p < ALPHA for p in p_values), *_remaining(p_values))
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DatasetError(
+            f"{path} is not JSON in UTF-8; make the result again, or take it out of the folder."
+        ) from error
+    if not isinstance(content, dict):
+        raise DatasetError(f"{path} holds no result, which is one object; take it out of the folder.")
+    return content
 
 
 def _compared(content: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:

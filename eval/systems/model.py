@@ -187,7 +187,10 @@ def load(name: str) -> System:
     keys: dict[str, Any] = {"name": path.stem, **raw}
     keys["fusions"] = tuple(_fusion(place, f) for place, f in _numbered(places, keys.pop("fusion", []), "fusion"))
     keys["sources"] = tuple(_made(place, Source, s) for place, s in _numbered(places, keys.pop("source", []), "source"))
-    keys["not_modelled"] = tuple(keys.get("not_modelled", ()))
+    beyond = keys.get("not_modelled", [])
+    if not isinstance(beyond, list) or not all(isinstance(one, str) for one in beyond):
+        raise places["", 0].wrong(f"has not_modelled = {beyond!r}; it must be a list of texts.", "not_modelled")
+    keys["not_modelled"] = tuple(beyond)
     if not keys["fusions"]:
         raise InvalidInput(f"{path} has no [[fusion]]; write one for each way in which the system fuses.")
     return _made(places["", 0], System, {"repository": "", "release": "", **keys})
@@ -220,6 +223,8 @@ def _fusion(place: _Place, raw: Mapping[str, Any]) -> Fusion:
     keys["legs"] = tuple(_made(where, Leg, leg) for where, leg in legs)
     for key in ("depth", "pool"):
         if key in keys:
+            if not isinstance(keys[key], dict):
+                raise place.wrong(f"has {key} = {keys[key]!r}; write {{ per_k = 1, least = 0 }}.", key)
             keys[key] = _made(place.part(f"{key} of {place.words}", key), Depth, keys[key])
     fusion = _made(place, Fusion, keys)
     wrong = {

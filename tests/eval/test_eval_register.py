@@ -83,3 +83,12 @@ def test_a_look_at_a_sealed_set_is_counted_with_the_results(tmp_path: Path) -> N
     (tmp_path / "kept-apart" / "b.json").write_text(json.dumps({"looks": ["today"], "result": content}), "utf-8")
     whole = register(tmp_path)
     assert (whole.results, len(whole.asked), whole.without) == (2, 3, 1)
+
+
+def test_a_file_that_is_no_result_is_told_in_one_sentence(tmp_path: Path) -> None:
+    for content, words in (("{", "is not JSON"), ("[1]", "holds no result"), ("\xff", "is not JSON")):
+        (tmp_path / "x.json").write_bytes(content.encode("latin-1"))
+        answer = CliRunner().invoke(app, ["register", "--results", str(tmp_path)])
+        assert answer.exit_code == 2
+        assert words in " ".join(answer.output.split())
+        assert "x.json" in "".join(answer.output.split())

@@ -307,6 +307,12 @@ def test_a_model_of_ones_own_is_read_by_its_path(tmp_path: Path) -> None:
         ("constant = 60", "constant = 60\ndepth = { per_k = 1, least = -1 }", "has a depth of no document"),
         (
             "constant = 60",
+            "constant = 60\ndepth = 3",
+            "line 10, fusion 'both', has depth = 3; write { per_k = 1, least",
+        ),
+        ('version = "1.0"', 'version = "1.0"\nnot_modelled = 3', "has not_modelled = 3; it must be a list of texts."),
+        (
+            "constant = 60",
             'constant = 60\nreranker = "a"\npool = { per_k = 0, least = 0 }',
             "line 11, fusion 'both', has a pool of no document",
         ),
