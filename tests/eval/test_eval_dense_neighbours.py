@@ -86,9 +86,9 @@ def test_without_vectors_the_control_does_not_pass_for_seeds_only_and_lists_are_
     with semmem.connect("sqlite::memory:", embedder="hashing") as mem:
         ingest(mem, toy)
         _lists(mem, toy, plain, tmp_path, lambda *_: None)
-    names = [path.stem.rsplit("-", 1) for path in tmp_path.iterdir()]
-    assert len({before for before, _ in names}) == 1
-    assert len({embedder for _, embedder in names}) == 2
+    names = [path.stem.rsplit("-", 2) for path in tmp_path.iterdir()]
+    assert len({(before, extractor) for before, _, extractor in names}) == 1
+    assert len({embedder for _, embedder, _ in names}) == 2
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from semmem.interfaces.cli.app import run
+from semmem.interfaces.cli.terminal import terminal
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -18,7 +19,9 @@ def in_process(capfd: pytest.CaptureFixture[str]) -> Call:
 
     def program(*args: str) -> tuple[int, str, str]:
         capfd.readouterr()
+        terminal.cache_clear()  # a process that begins asks how wide its terminal is
         code = run(list(args))
+        terminal.cache_clear()
         out, err = capfd.readouterr()
         return code, out, err
 
