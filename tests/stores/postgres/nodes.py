@@ -121,6 +121,21 @@ def join(urls: tuple[str, ...]) -> None:
             connection.execute("SELECT citus_add_node(%s, %s)", place)
 
 
+def _let_have_daemons(cluster: Cluster, url: str, ports: list[int]) -> None:
+    """Give the servers, which can have 8 workers, one for the daemon of Citus in each database, and some to spare.
+
+    Where there is none left, a shard that is split or moved waits for one without an end.
+    """
+    place = urlsplit(url)
+    for port in ports:
+        there = urlunsplit(place._replace(netloc=f"{place.username}@{place.hostname}:{port}"))
+        with psycopg.connect(there, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET max_worker_processes = 100")
+    for node in range(len(ports)):
+        cluster.do("kill", node)
+        cluster.do("start", node)
+
+
 @contextmanager
 def three_nodes() -> Iterator[Cluster]:
     """Start three servers, and stop them at the end."""
@@ -132,6 +147,7 @@ def three_nodes() -> Iterator[Cluster]:
         url = empty.do("up").split()[-1]
         with psycopg.connect(url) as connection:
             nodes = connection.execute("SELECT nodeport FROM pg_dist_node ORDER BY groupid").fetchall()
+        _let_have_daemons(empty, url, [port for (port,) in nodes])
         found = urlsplit(url)
         place = f"{found.username}@{found.hostname}"
         yield Cluster(folder, tuple(urlunsplit(found._replace(netloc=f"{place}:{port}")) for (port,) in nodes))
