@@ -123,6 +123,8 @@ _AT_CONNECT: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     ),
 )
 _NODE = r"remote node (?:\S+@)?(?P<it>\S+:\d+) failed|connection marked as essential: (?P<that>\S+:\d+)"
+_LAST_WORD = r"received \d+ results from command"
+"""psycopg's words where the server, as it ends a session, answers BEGIN or COMMIT twice."""
 _MOVED_SHARD = re.compile(r'could not find valid entry for shard \d+|relation "semmem\.\w+_\d{6,}" does not exist')
 _STILL = "namespace_is_still"
 _MOVING = (
@@ -163,7 +165,7 @@ def error_at_work(error: psycopg.Error) -> StoreError | InvalidInput | AccessDen
     words = _flat(error.diag.message_primary or str(error))[:300].rstrip(".")
     if isinstance(error, psycopg.DataError) and state in _UNSTORABLE:
         return InvalidInput(f"The database server cannot take a value of this call ({words}); correct the value.")
-    if state is None and not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+    if state is None and not (isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or lost(error)):
         return None  # psycopg has refused a statement, so no connection was lost
     if state is None and (full := re.search(_AT_CONNECT[0][0], words)):
         return StoreUnavailable(_DISK_FULL.format(full["it"]))
@@ -199,7 +201,7 @@ def lost(error: psycopg.Error) -> bool:
     by_server = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
         error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
     )
-    return by_server or re.search(_NODE, words) is not None
+    return by_server or re.search(f"{_NODE}|{_LAST_WORD}", words) is not None
 
 
 def planned_for_one(error: psycopg.Error) -> bool:

@@ -17,6 +17,7 @@ import semmem
 from eval.path import Counter, installed
 from semmem.stores.postgres.connection import bounded, pipelined, pipelined_transaction
 from semmem.stores.postgres.encoding import register_arrays
+from semmem.stores.postgres.errors import error_at_work
 
 
 @pytest.fixture
@@ -169,3 +170,22 @@ def test_calls_go_on_where_a_connection_has_lost_its_prepared_statements(other_u
         mem.store.run(lambda connection: connection.pgconn.exec_(b"DEALLOCATE ALL"))
         with mem.store.session():
             assert [m.id for m in mem.list()] == ["a"]
+
+
+def test_a_commit_that_a_server_answers_twice_as_it_ends_is_a_lost_connection_and_its_work_is_done_again(
+    store_url: str,
+) -> None:
+    words = "received 2 results from command 'COMMIT'"  # what psycopg says where a node of the server was killed
+    told = error_at_work(psycopg.InternalError(words))
+    assert str(told) == f"The connection to the database server was lost and did not come back ({words})."
+    assert error_at_work(psycopg.InternalError("received nothing")) is None
+    answers: list[BaseException | int] = [psycopg.InternalError(words), 7]
+
+    def work(_: Any) -> int:
+        answer = answers.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        assert mem.store.run(work) == 7  # type: ignore[attr-defined]
