@@ -22,6 +22,7 @@ __all__ = [
     "claimed",
     "data_folder",
     "expanded",
+    "file_number",
     "hook_errors",
     "hook_log",
     "is_part",
@@ -63,6 +64,15 @@ def must_be_free(path: Path, *, force: bool) -> None:
         raise InvalidInput(f"{path} is a device or a pipe, not a file; export takes - for standard output.")
     if not force:
         raise InvalidInput(f"{path} exists already; choose another name, or overwrite it with --force (force=True).")
+
+
+def file_number(path: str | Path | None) -> tuple[int, int] | None:
+    """Return what tells the file or folder at a path from others that are put there later; None where there is none."""
+    if path is not None:
+        with suppress(OSError):
+            status = os.stat(path)
+            return status.st_dev, status.st_ino
+    return None
 
 
 def is_part(name: str) -> bool:

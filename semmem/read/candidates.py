@@ -399,7 +399,7 @@ def total(candidates: Candidates, shown: Collection[Key] = ()) -> tuple[int, boo
         len(ranking) < candidates.recipe.depths.get(leg, 100) or leg in counted
         for leg, ranking in candidates.rankings.items()
     )
-    split = candidates.has_parts and any(part for _, part, _ in keys)
+    split = any(part for _, part, _ in keys)
     memories = len({(id, namespace) for id, _, namespace in keys}) if split else len(keys)
     return memories + beyond, whole and not (split and beyond > 0) and not candidates.degraded
 

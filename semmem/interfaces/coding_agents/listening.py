@@ -24,7 +24,7 @@ from pathlib import Path
 from semmem.client.memory import Semmem
 from semmem.client.opening import connect, warm_up
 from semmem.config import Settings
-from semmem.files import private_folder
+from semmem.files import file_number, private_folder
 from semmem.interfaces.coding_agents.error_log import error_log
 from semmem.interfaces.coding_agents.hook import HookOptions, answer
 from semmem.interfaces.coding_agents.source import of_memory
@@ -262,11 +262,9 @@ def _unlocked(address: Address, lock: int) -> None:
 def _file_of(memory: Semmem) -> tuple[int, int] | None:
     """Return which file or folder lies at the path of a store; None where there is none, or a server has the store."""
     try:
-        path = parse_url(memory.store.url, home=memory.settings.home).path
-        found = None if path is None else os.stat(path)
+        return file_number(parse_url(memory.store.url, home=memory.settings.home).path)
     except (LocalOnly, OSError):
         return None
-    return None if found is None else (found.st_dev, found.st_ino)
 
 
 def _request(connection: socket.socket) -> tuple[str, bytes] | None:

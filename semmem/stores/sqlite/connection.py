@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from semmem.files import claimed
+from semmem.files import claimed, file_number
 from semmem.model.errors import (
     Conflict,
     InvalidInput,
@@ -103,7 +103,7 @@ class Filed:
         self._running = threading.local()
         in_child(self)
         self._run(partial(self._prepare, migration or migrate))
-        self._opened = _file_number(path)
+        self._opened = file_number(path)
 
     @property
     def pool_use(self) -> PoolUse:
@@ -115,7 +115,7 @@ class Filed:
     def is_ready(self) -> bool:
         """Whether a connection is free, and the file that was opened is still the one at its path."""
         with self._free:
-            return bool(self._idle) and self._opened is not None and _file_number(self._path) == self._opened
+            return bool(self._idle) and self._opened is not None and file_number(self._path) == self._opened
 
     def close(self) -> None:
         """Close the connections; data in a file stays, data in memory is lost."""
@@ -386,15 +386,6 @@ class Filed:
         migration(connection, self._place)
         if connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete":
             connection.execute("PRAGMA journal_mode = WAL")
-
-
-def _file_number(path: Path | None) -> tuple[int, int] | None:
-    """Return what tells the file at a path from others that are put there later; None where there is none."""
-    if path is not None:
-        with suppress(OSError):
-            status = path.stat()
-            return status.st_dev, status.st_ino
-    return None
 
 
 @contextmanager

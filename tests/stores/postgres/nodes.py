@@ -121,17 +121,15 @@ def join(urls: tuple[str, ...]) -> None:
             connection.execute("SELECT citus_add_node(%s, %s)", place)
 
 
-def _let_have_daemons(cluster: Cluster, url: str, ports: list[int]) -> None:
+def _let_have_daemons(cluster: Cluster) -> None:
     """Give the servers, which can have 8 workers, one for the daemon of Citus in each database, and some to spare.
 
     Where there is none left, a shard that is split or moved waits for one without an end.
     """
-    place = urlsplit(url)
-    for port in ports:
-        there = urlunsplit(place._replace(netloc=f"{place.username}@{place.hostname}:{port}"))
-        with psycopg.connect(there, autocommit=True) as connection:
+    for url in cluster.urls:
+        with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET max_worker_processes = 100")
-    for node in range(len(ports)):
+    for node in range(len(cluster.urls)):
         cluster.do("kill", node)
         cluster.do("start", node)
 
@@ -147,10 +145,11 @@ def three_nodes() -> Iterator[Cluster]:
         url = empty.do("up").split()[-1]
         with psycopg.connect(url) as connection:
             nodes = connection.execute("SELECT nodeport FROM pg_dist_node ORDER BY groupid").fetchall()
-        _let_have_daemons(empty, url, [port for (port,) in nodes])
         found = urlsplit(url)
         place = f"{found.username}@{found.hostname}"
-        yield Cluster(folder, tuple(urlunsplit(found._replace(netloc=f"{place}:{port}")) for (port,) in nodes))
+        cluster = Cluster(folder, tuple(urlunsplit(found._replace(netloc=f"{place}:{port}")) for (port,) in nodes))
+        _let_have_daemons(cluster)
+        yield cluster
     finally:
         if folder.exists():
             empty.do("down")
