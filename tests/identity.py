@@ -6,7 +6,6 @@ was asked for (RFC 8707, 9068), and says where all that is (RFC 8414).
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import flask
+import pytest
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.oauth2 import OAuth2Error
 from authlib.oauth2.rfc6749.grants import AuthorizationCodeGrant
@@ -241,15 +241,12 @@ def _registration(identity: Identity) -> type[ClientRegistrationEndpoint]:
 @contextmanager
 def identity_server() -> Iterator[Identity]:
     """Yield a server that answers; one that was stopped in between is not stopped again."""
-    before = os.environ.get("AUTHLIB_INSECURE_TRANSPORT")
-    os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"  # no certificate between two ports of this machine
-    identity = Identity()
-    try:
-        yield identity
-    finally:
-        if identity._thread.is_alive():
-            identity.stop()
-        if before is None:
-            del os.environ["AUTHLIB_INSECURE_TRANSPORT"]
-        else:
-            os.environ["AUTHLIB_INSECURE_TRANSPORT"] = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")  # no certificate between two ports of this machine
+        patch.setattr("semmem.interfaces.http.identity._TIMEOUT_S", 60.0)  # a full machine may let a thread wait
+        identity = Identity()
+        try:
+            yield identity
+        finally:
+            if identity._thread.is_alive():
+                identity.stop()

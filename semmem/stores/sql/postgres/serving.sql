@@ -36,9 +36,10 @@ ON CONFLICT (key) DO UPDATE SET request = excluded.request, answer = excluded.an
 
 -- answered_few --
 -- Delete two answers whose time is over for each that is kept, so that the table stays small without maintain.
-DELETE FROM answered WHERE key IN (
+-- An array is made once. A list in a join may be read for every row, and SKIP LOCKED finds two others each time.
+DELETE FROM answered WHERE key = ANY(ARRAY(
     SELECT key FROM answered WHERE at < now() - make_interval(secs => 86400 * %(answers_days)s::float8) AND NOT unscrubbed
-    ORDER BY at LIMIT 2 FOR UPDATE SKIP LOCKED);
+    ORDER BY at LIMIT 2 FOR UPDATE SKIP LOCKED));
 
 -- answered_scrubbed --
 -- Note that the files were rewritten for a hard forget.
@@ -51,9 +52,9 @@ SELECT '' WHERE EXISTS (
 
 -- sweep_answered --
 -- Delete some answers whose time is over.
-DELETE FROM answered WHERE key IN (
+DELETE FROM answered WHERE key = ANY(ARRAY(
     SELECT key FROM answered WHERE at < now() - make_interval(secs => 86400 * %(answers_days)s::float8)
-    ORDER BY at LIMIT %(limit)s FOR UPDATE SKIP LOCKED);
+    ORDER BY at LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
 
 -- <rate_there> --
 least(%(burst)s::float8, tokens + greatest(extract(epoch FROM now() - at)::float8, 0) * %(rate)s::float8)
@@ -75,5 +76,5 @@ INSERT INTO rate_bucket (client, tokens, at) VALUES (%(client)s, %(burst)s, now(
 
 -- rate_few --
 -- Delete two buckets that nobody has used for a day for each new one, so that the table stays small without maintain.
-DELETE FROM rate_bucket WHERE client IN (
-    SELECT client FROM rate_bucket WHERE at < now() - interval '1 day' ORDER BY at LIMIT 2 FOR UPDATE SKIP LOCKED);
+DELETE FROM rate_bucket WHERE client = ANY(ARRAY(
+    SELECT client FROM rate_bucket WHERE at < now() - interval '1 day' ORDER BY at LIMIT 2 FOR UPDATE SKIP LOCKED));
