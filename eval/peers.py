@@ -17,7 +17,6 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -28,7 +27,7 @@ import eval.datasets as datasets
 import semmem
 from eval.bench.others import OTHERS, absent, opened
 from eval.datasets.corpus import Corpus, Query
-from eval.experiments.evidence.provenance import COMMIT
+from eval.experiments.evidence.provenance import COMMIT, installed
 from eval.statistics.clusters import clusters
 from eval.statistics.significance import FEWEST, clustered, flip_interval
 from semmem.embedders.minilm import MiniLM
@@ -135,13 +134,6 @@ def kept(found: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str
     return {**found, "systems": {**(before["systems"] if before and same else {}), **found["systems"]}}
 
 
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure every data set and print or write the result; one that is in the file is measured again."""
     parser = argparse.ArgumentParser(prog="python -m eval.peers", description=(__doc__ or "").splitlines()[0])
@@ -165,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, Python {platform.python_version()}",
         "versions": known.get("versions", {})
-        | {name: _version(package) for name, package in PACKAGES.items() if not only or name in only}
+        | {name: installed(package) for name, package in PACKAGES.items() if not only or name in only}
         | {"semmem": semmem.__version__},
         "commit": COMMIT,
     }

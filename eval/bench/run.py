@@ -15,9 +15,13 @@ from eval.bench import others
 from eval.bench.generator import Generator, Question, TitledGenerator
 from eval.bench.measures import asked, growth, timed_calls
 from eval.bench.ours import Ours
+from eval.experiments.evidence.provenance import COMMIT, installed
 
 __all__ = ["COMPARED", "bench", "ratios"]
 
+_PACKAGES = (
+    "numpy", "psycopg", "onnxruntime", "bm25s", "lancedb", "txtai", "mem0ai", "langgraph-checkpoint-postgres",
+)  # fmt: skip
 COMPARED = 100_000
 """Memories up to which the other systems are filled too."""
 _OTHER_S = 60.0
@@ -68,6 +72,8 @@ def bench(
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {_processors()} processors, Python {platform.python_version()}",
         "version": semmem.__version__,
+        "versions": {name: installed(name) for name in _PACKAGES},
+        "commit": COMMIT,
         "sizes": record["sizes"],
         "growth": _growth(record["sizes"]),
         "ratios": ratios(record["sizes"]),

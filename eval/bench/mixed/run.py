@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import semmem
 from eval.bench.mixed.load import Plan, filled, loaded, without_files
 from eval.bench.mixed.systems import absent
 from eval.datasets import DatasetError
-from eval.experiments.evidence.provenance import COMMIT
+from eval.experiments.evidence.provenance import COMMIT, installed
 from semmem.model.errors import SemmemError
 from semmem.model.failure import reason
 from semmem.stores.embedded.server import EmbeddedServer
@@ -60,7 +59,7 @@ def mixed(
         "plan": asdict(plan),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}",
-        "versions": {"semmem": semmem.__version__} | {name: _version(name) for name in _PACKAGES},
+        "versions": {"semmem": semmem.__version__} | {name: installed(name) for name in _PACKAGES},
         "commit": COMMIT,
         "systems": record.systems,
     }
@@ -149,10 +148,3 @@ def _answer(sender: Connection, phase: Phase, name: str, plan: Plan, folder: Pat
         sender.send(json.dumps(phase(name, plan, folder)))
     except Exception as error:  # noqa: BLE001  # it is told by the process that waits
         sender.send(json.dumps(f"failed: {without_files(reason(error))}"))
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

@@ -6,12 +6,13 @@ The commit is asked when this module is imported, with the code that will run, a
 from __future__ import annotations
 
 import subprocess
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from eval.datasets import KNOWN_SHA256, SEALED, Corpus, shared_with
 from eval.extra import is_clone
 
-__all__ = ["COMMIT", "HELD_OUT", "OURS", "TUNED_ON", "clean", "commit_of", "role"]
+__all__ = ["COMMIT", "HELD_OUT", "OURS", "TUNED_ON", "clean", "commit_of", "installed", "role"]
 
 ROOT = Path(__file__).resolve().parents[3]
 TUNED_ON = ("agentnotes_a", "hotpotqa100", "locomo3", "longmemeval_mini", "musique100", "vaswani")
@@ -23,6 +24,14 @@ OURS = {
 }
 """Sets in this repository, written for it: no setting of a recipe was chosen on them, and nobody else wrote them."""
 _RECORDS = ("eval/results", "eval/mutants*.json", "adr")
+
+
+def installed(package: str) -> str | None:
+    """Return the version of an installed package, None where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def commit_of(root: Path) -> str | None:
