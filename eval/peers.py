@@ -25,7 +25,7 @@ import numpy as np
 
 import eval.datasets as datasets
 import semmem
-from eval.bench.others import OTHERS, absent, opened
+from eval.bench.others import absent, opened
 from eval.datasets.corpus import Corpus, Query
 from eval.experiments.evidence.provenance import COMMIT, installed
 from eval.statistics.clusters import clusters
@@ -119,7 +119,7 @@ def measured(path: str, only: Sequence[str] = ()) -> dict[str, Any]:
         server = EmbeddedServer(Path(place) / "server")
         try:
             address = server.ensure_running()
-            for name in OTHERS:
+            for name in PACKAGES:
                 if absent(name) is None and (not only or name in only):
                     found = _theirs(name, corpus, vectors, Path(place) / "other", address)
                     out[name] = _summary(corpus.headline, *found)
@@ -142,8 +142,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="a JSON file to write to")
     options = parser.parse_args(argv)
     only: Sequence[str] = options.only or ()
-    if strange := [name for name in only if name != "semmem" and name not in OTHERS]:
-        raise SystemExit(f"There is no system {strange[0]!r} to measure; there are semmem, {', '.join(OTHERS)}.")
+    if strange := [name for name in only if name != "semmem" and name not in PACKAGES]:
+        raise SystemExit(f"There is no system {strange[0]!r} to measure; there are semmem, {', '.join(PACKAGES)}.")
     known = json.loads(options.out.read_text("utf-8")) if options.out and options.out.exists() else {"sets": {}}
     for path in options.data:
         try:

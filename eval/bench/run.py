@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -97,6 +98,7 @@ def _one_size(
     row["recall"] = ours.measured(questions, rounds=rounds)
     row["in_memory"] = ours.in_memory
     row["space"] = ours.space()
+    row["load_average"] = [_load()]  # when semmem is measured, then each other system
     row["others"] = {}
     for name in beside:
         why = others.absent(name)
@@ -113,6 +115,7 @@ def _one_size(
             sentence = " ".join(f"{name} failed: {type(error).__name__}: {error}".split())[:300]
             say(f"{size:,}: {sentence}")
             row["others"][name] = {"skipped": sentence}
+        row["load_average"].append(_load())
     return row
 
 
@@ -191,6 +194,10 @@ def _growth(sizes: Mapping[str, Any]) -> dict[str, float | None]:
             seconds[size] = total
         out[name] = growth(seconds)
     return out
+
+
+def _load() -> float:
+    return round(os.getloadavg()[0], 1)
 
 
 def _processors() -> int:

@@ -8,6 +8,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.model.store.serving import ServingStore
 from tests.stores.audit import sql
 
 
@@ -17,9 +18,14 @@ def mem(store_url: str) -> Iterator[Semmem]:
         yield mem
 
 
+def serving(mem: Semmem) -> ServingStore:
+    assert mem.store.serving is not None
+    return mem.store.serving
+
+
 def keep(mem: Semmem, *keys: str) -> None:
     for key in keys:
-        mem.store.serving.once(key.encode(), b"request", lambda: "answer", together=False, keep_days=1.0)
+        serving(mem).once(key.encode(), b"request", lambda: "answer", together=False, keep_days=1.0)
 
 
 def test_two_old_answers_go_for_a_new_one_from_a_table_of_which_one_row_was_counted(mem: Semmem) -> None:
@@ -34,7 +40,7 @@ def test_two_old_answers_go_for_a_new_one_from_a_table_of_which_one_row_was_coun
 def test_two_old_buckets_go_for_a_new_one_from_a_table_of_which_one_row_was_counted(mem: Semmem) -> None:
     def take(*clients: str) -> None:
         for client in clients:
-            mem.store.serving.take_tokens(client.encode(), 1, rate=1.0, burst=1.0)
+            serving(mem).take_tokens(client.encode(), 1, rate=1.0, burst=1.0)
 
     take("1")
     sql(mem, "ANALYZE rate_bucket")
