@@ -244,6 +244,7 @@ OF_BEFORE = {
     "week": "of python -m eval week, which plays a corpus of its own; its file has the command and the commit",
     "week-before": "the same without the parts of session-start; its file has the command and the commit",
     "bench": "of python -m eval bench, which measures times and is of no corpus; record 0049 says on what machine",
+    "bench-titled": "the same over titled passages; its file has versions, commit and load; record 0108",
     "resident": "what each idea of the read model gave, timed by hand on a busy machine; only ratios are meant",
     "deep": "what each idea about large namespaces gave, timed by hand on a busy machine; only ratios are meant",
     "ingest": "what each idea about ingest gave, timed by hand on a busy machine; only ratios are meant",
