@@ -36,8 +36,14 @@ from semmem.stores.embedded.server import EmbeddedServer
 __all__ = ["kept", "main", "measured", "recall_of"]
 
 K = 10
-PACKAGES = {"LanceDB hybrid": "lancedb", "txtai": "txtai", "mem0, infer=False": "mem0ai",
-            "LangGraph PostgresStore": "langgraph-checkpoint-postgres", "bm25s + numpy": "bm25s"}  # fmt: skip
+SYSTEMS = {
+    "bm25s + numpy": "bm25s",
+    "LanceDB hybrid": "lancedb",
+    "txtai": "txtai",
+    "mem0, infer=False": "mem0ai",
+    "LangGraph PostgresStore": "langgraph-checkpoint-postgres",
+}
+"""The systems beside semmem, each with the package whose version is noted."""
 Ask = Callable[[Query, Any], Sequence[str]]
 
 
@@ -119,7 +125,7 @@ def measured(path: str, only: Sequence[str] = ()) -> dict[str, Any]:
         server = EmbeddedServer(Path(place) / "server")
         try:
             address = server.ensure_running()
-            for name in PACKAGES:
+            for name in SYSTEMS:
                 if absent(name) is None and (not only or name in only):
                     found = _theirs(name, corpus, vectors, Path(place) / "other", address)
                     out[name] = _summary(corpus.headline, *found)
@@ -142,8 +148,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="a JSON file to write to")
     options = parser.parse_args(argv)
     only: Sequence[str] = options.only or ()
-    if strange := [name for name in only if name != "semmem" and name not in PACKAGES]:
-        raise SystemExit(f"There is no system {strange[0]!r} to measure; there are semmem, {', '.join(PACKAGES)}.")
+    if strange := [name for name in only if name != "semmem" and name not in SYSTEMS]:
+        raise SystemExit(f"There is no system {strange[0]!r} to measure; there are semmem, {', '.join(SYSTEMS)}.")
     known = json.loads(options.out.read_text("utf-8")) if options.out and options.out.exists() else {"sets": {}}
     for path in options.data:
         try:
@@ -157,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, Python {platform.python_version()}",
         "versions": known.get("versions", {})
-        | {name: installed(package) for name, package in PACKAGES.items() if not only or name in only}
+        | {name: installed(package) for name, package in SYSTEMS.items() if not only or name in only}
         | {"semmem": semmem.__version__},
         "commit": COMMIT,
     }

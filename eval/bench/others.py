@@ -23,7 +23,7 @@ import numpy as np
 
 from semmem.text.passages import terms
 
-__all__ = ["OTHERS", "Other", "absent", "encoder", "lacking", "opened"]
+__all__ = ["OTHERS", "Other", "absent", "encoder", "imported", "lacking", "opened"]
 
 _DEPTH = 100
 _K = 60
@@ -51,6 +51,12 @@ class Kind:
 def absent(name: str) -> str | None:
     """Return a sentence that says what is not installed for the system ``name``, None where all is."""
     return lacking(name, OTHERS[name].needs)
+
+
+def imported(name: str) -> None:
+    """Import the modules of the system ``name``, so that no time to fill it has that of its imports."""
+    for module in OTHERS[name].needs:
+        import_module(module)
 
 
 def lacking(name: str, needs: Sequence[str]) -> str | None:
@@ -129,7 +135,7 @@ class Baseline:
 class Lance:
     """LanceDB's hybrid search, two legs fused by RRF, with a full-text index; ten rows of each leg, its default.
 
-    It has no index of vectors, as by default, so it looks at all of them.
+    It has no index of vectors, as by default, so it compares every vector.
     """
 
     def __init__(self, texts: Texts, vectors: Any, folder: Path, _: str) -> None:
@@ -156,9 +162,9 @@ class Lance:
 
 
 def _indexed_lance(texts: Texts, vectors: Any, folder: Path, server: str) -> Lance:
-    """Return the same with an index of vectors (HNSW in one part, one byte a number), which its documentation advises.
+    """Return LanceDB's hybrid search with an HNSW index of vectors: one partition, one byte for each number.
 
-    It is approximate: the share of memories found says what it misses.
+    Its documentation advises an index for many vectors. The index is approximate: the share found says what it misses.
     """
     system = Lance(texts, vectors, folder, server)
     index: Any = import_module("lancedb.index")
@@ -248,6 +254,7 @@ class Mem0:
         os.environ["MEM0_TELEMETRY"] = "False"
         library: Any = import_module("mem0")
         main: Any = import_module("mem0.memory.main")
+        assert hasattr(main, "capture_event")
         main.capture_event = lambda *_, **__: None  # each call would leave a thread, also with telemetry off
         place = {"path": str(folder), "on_disk": True, "embedding_model_dims": len(vectors[0])}
         self._memory = library.Memory.from_config(

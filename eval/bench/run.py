@@ -73,8 +73,6 @@ def bench(
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {_processors()} processors, Python {platform.python_version()}",
         "version": semmem.__version__,
-        "versions": {name: installed(name) for name in _PACKAGES},
-        "commit": COMMIT,
         "sizes": record["sizes"],
         "growth": _growth(record["sizes"]),
         "ratios": ratios(record["sizes"]),
@@ -92,13 +90,20 @@ def _one_size(
     say: Say,
 ) -> dict[str, Any]:
     say(f"{size:,}: storing …")
-    row: dict[str, Any] = {"ingest": ours.grow(size)}
+    row: dict[str, Any] = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": COMMIT,
+        "versions": {name: installed(name) for name in _PACKAGES},
+        "resident_mb": ours.mem.settings.resident_mb,
+        "load_average": {"at the start": _load()},
+        "ingest": ours.grow(size),
+    }
     questions = [generator.question(number, size) for number in range(count)]
     say(f"{size:,}: asking …")
     row["recall"] = ours.measured(questions, rounds=rounds)
     row["in_memory"] = ours.in_memory
     row["space"] = ours.space()
-    row["load_average"] = [_load()]  # when semmem is measured, then each other system
+    row["load_average"]["semmem"] = _load()
     row["others"] = {}
     for name in beside:
         why = others.absent(name)
@@ -115,7 +120,7 @@ def _one_size(
             sentence = " ".join(f"{name} failed: {type(error).__name__}: {error}".split())[:300]
             say(f"{size:,}: {sentence}")
             row["others"][name] = {"skipped": sentence}
-        row["load_average"].append(_load())
+        row["load_average"][name] = _load()
     return row
 
 
@@ -125,6 +130,7 @@ def _other(
     pairs = list(generator.items(0, size))
     texts = [f"{item['title']}\n{item['text']}" if item["title"] else item["text"] for item, _ in pairs]
     vectors = [vector for _, vector in pairs]
+    others.imported(name)
     start = time.perf_counter()
     system = others.opened(name, texts, vectors, folder, ours.server())
     fill_seconds = time.perf_counter() - start

@@ -20,6 +20,7 @@ from eval.bench.ours import Prepared
 from eval.bench.report import markdown, plot
 from eval.bench.run import _growth, ratios
 from eval.cli import app
+from eval.experiments.evidence.provenance import COMMIT
 from semmem import connect
 from semmem.embedders import load
 
@@ -296,6 +297,10 @@ def test_a_run_measures_every_part_and_goes_on_where_it_stopped(tmp_path: Path) 
     assert math.isfinite(result["growth"]["text in"])
     assert result["growth"]["ingest"] != result["growth"]["ingest, without maintain"]
     assert result["sizes"]["120"]["space"]["tables"]
+    for row in result["sizes"].values():
+        assert list(row["load_average"]) == ["at the start", "semmem", "bm25s + numpy"]
+        assert row["versions"]["numpy"] == np.__version__
+        assert (row["commit"], row["resident_mb"]) == (COMMIT, 256)
     report = (folder / "bench.md").read_text(encoding="utf-8")
     assert report == markdown(result)
     assert "| leg: graph |" in report

@@ -36,10 +36,11 @@ ON CONFLICT (key) DO UPDATE SET request = excluded.request, answer = excluded.an
 
 -- answered_few --
 -- Delete two answers whose time is over for each that is kept, so that the table stays small without maintain.
--- An array is made once. A list in a join may be read for every row, and SKIP LOCKED finds two others each time.
+-- ARRAY is computed once. As IN or USING a join may run the list again for each row, and FOR UPDATE then passes over the
+-- rows that this statement has just deleted, so it picks others.
 DELETE FROM answered WHERE key = ANY(ARRAY(
     SELECT key FROM answered WHERE at < now() - make_interval(secs => 86400 * %(answers_days)s::float8) AND NOT unscrubbed
-    ORDER BY at LIMIT 2 FOR UPDATE SKIP LOCKED));
+    ORDER BY at, key LIMIT 2 FOR UPDATE SKIP LOCKED));
 
 -- answered_scrubbed --
 -- Note that the files were rewritten for a hard forget.
@@ -54,13 +55,15 @@ SELECT '' WHERE EXISTS (
 -- Delete some answers whose time is over.
 DELETE FROM answered WHERE key = ANY(ARRAY(
     SELECT key FROM answered WHERE at < now() - make_interval(secs => 86400 * %(answers_days)s::float8)
-    ORDER BY at LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
+    ORDER BY at, key LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
 
 -- <rate_there> --
 least(%(burst)s::float8, tokens + greatest(extract(epoch FROM now() - at)::float8, 0) * %(rate)s::float8)
 
 -- <rate_at> --
-CASE WHEN at < now() + interval '10 seconds' THEN greatest(at, now()) ELSE now() END
+-- The later one, but now where the time of the bucket is more than ten seconds ahead. Without CASE, in which Citus takes
+-- no now().
+greatest(now(), nullif(at, greatest(at, now() + interval '10 seconds')))
 
 -- rate_take --
 -- Take whole tokens from the bucket of a client, as many as are there and no more than asked for; return how many, and
@@ -77,4 +80,5 @@ INSERT INTO rate_bucket (client, tokens, at) VALUES (%(client)s, %(burst)s, now(
 -- rate_few --
 -- Delete two buckets that nobody has used for a day for each new one, so that the table stays small without maintain.
 DELETE FROM rate_bucket WHERE client = ANY(ARRAY(
-    SELECT client FROM rate_bucket WHERE at < now() - interval '1 day' ORDER BY at LIMIT 2 FOR UPDATE SKIP LOCKED));
+    SELECT client FROM rate_bucket WHERE at < now() - interval '1 day'
+    ORDER BY at, client LIMIT 2 FOR UPDATE SKIP LOCKED));
