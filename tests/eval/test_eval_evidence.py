@@ -229,7 +229,7 @@ OF_BEFORE = {
     "robustness": "of python -m eval.robustness",
     "company": "of python -m eval.robustness, too; its file has the command and the commit",
     "confidence": "its own file has the command; it is no experiment, so it has no corpus of its own",
-    "confidence-mpnet": "the same; of a tree with changes, as its file and record 0078 say",
+    "confidence-mpnet": "the same; record 0078",
     "coverage": "of python -m eval.coverage, a simulation of no corpus; record 0060 has its table",
     "peers": "of python -m eval.peers, which asks other systems and measures no recipe; its file has the command",
     "levels": "of python -m eval best-leg --levels, which compares nothing; its own file has the command",
