@@ -80,6 +80,8 @@ def _milliseconds(name: str | None, size: str) -> str:
         return "–"
     indexed = at["others"].get(f"{name}, index of vectors")
     more = f"; {indexed['vectors given']['p50_ms']:,.0f} with an index of vectors" if indexed else ""
+    if name == "semmem":
+        more = f" in memory; {of['vectors given, resident_mb=0']['p50_ms']:,.0f} with the default of 256 MB"
     return f"{of['vectors given']['p50_ms']:,.0f}{more}"
 
 
