@@ -487,3 +487,26 @@ def test_no_test_sets_a_clock_of_the_whole_process() -> None:
 
 
 _CLOCK = re.compile(r'setattr\(\s*(?:"[\w.]+\.time\.\w|(?:\w+\.)*time,)')
+
+
+def without_a_time(code: str) -> list[str]:
+    """Return the requests of a test that leave the time they wait to httpx."""
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return [
+        ast.unparse(call)
+        for call in calls
+        if ast.unparse(call.func) in _REQUESTS and "timeout" not in {given.arg for given in call.keywords}
+    ]
+
+
+def test_a_request_without_a_time_is_recognised() -> None:
+    assert without_a_time("httpx.get(url, timeout=60)\nhttpx.get(url)") == ["httpx.get(url)"]
+
+
+def test_every_request_of_a_test_says_how_long_it_waits() -> None:
+    """By default httpx waits for 5 seconds, and on a full machine a thread may have no processor for as long."""
+    assert {name(path): found for path in TESTS if (found := without_a_time(path.read_text(encoding="utf-8")))} == {}
+
+
+_VERBS = ("AsyncClient", "Client", "delete", "get", "head", "options", "patch", "post", "put", "request", "stream")
+_REQUESTS = {f"httpx.{one}" for one in _VERBS}

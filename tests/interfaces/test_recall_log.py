@@ -138,7 +138,10 @@ def test_a_client_of_a_server_reads_the_same_log(mem: Semmem) -> None:
 def test_a_key_reads_the_entries_of_its_namespaces_and_is_named_in_them(mem: Semmem, tmp_path: Path) -> None:
     keys = Keys(tmp_path / "keys.json")
     mine = {"authorization": f"Bearer {keys.add('ops', namespaces=['default'])[1]}"}
-    with running(mem, keys=keys) as server, httpx.Client(base_url=server.url, headers=mine, trust_env=False) as http:
+    with (
+        running(mem, keys=keys) as server,
+        httpx.Client(base_url=server.url, headers=mine, trust_env=False, timeout=60) as http,
+    ):
         mem.remember("The ferry of others.", id="theirs", namespace="other")
         both = mem.recall("ferry", namespace=["other", "default"]).id
         alone = mem.recall("ferry", namespace="other").id

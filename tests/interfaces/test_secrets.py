@@ -42,7 +42,7 @@ def spoken(url: str, tmp_path: Path) -> Iterator[tuple[httpx.Client, dict[str, d
     with (
         semmem.connect(url, embedder="hashing") as mem,
         serving(mem, keys=keys) as where,
-        httpx.Client(base_url=where) as client,
+        httpx.Client(base_url=where, timeout=60) as client,
     ):
         yield client, headers
 

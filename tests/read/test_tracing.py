@@ -207,7 +207,7 @@ def test_a_request_belongs_to_the_trace_that_its_headers_name(watched: Watched) 
     with (
         semmem.connect("sqlite::memory:", embedder="none", otel=True) as mem,
         serving(mem) as url,
-        httpx.Client(base_url=url) as client,
+        httpx.Client(base_url=url, timeout=60) as client,
     ):
         assert client.post("/v1/memories", json={"text": SECRET}, headers=asked).status_code == 201
         rows = {"content-type": "application/x-ndjson", "accept": "application/x-ndjson", **asked}
@@ -226,7 +226,7 @@ def test_a_request_belongs_to_the_trace_that_its_headers_name(watched: Watched) 
 def test_no_question_in_a_url_is_told_by_what_serves_it(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: watched.providers[0])
     with semmem.connect("sqlite::memory:", embedder="none", otel=True) as mem, serving(mem) as url:
-        assert httpx.get(f"{url}/v1/recall?query=heron").status_code == 200
+        assert httpx.get(f"{url}/v1/recall?query=heron", timeout=60).status_code == 200
     spans = watched.spans()
     assert "search_memory" in [span.name for span in spans]
     assert "heron" not in json.dumps([[span.name, told(span)] for span in spans], default=str)

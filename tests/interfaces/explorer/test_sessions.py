@@ -39,7 +39,7 @@ def mem() -> Iterator[Semmem]:
 
 
 def test_the_page_and_its_files_come_with_a_policy_that_loads_nothing_from_elsewhere(mem: Semmem) -> None:
-    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False, timeout=60) as browser:
         page = browser.get("/", headers=BROWSER)
         assert page.headers["content-type"] == "text/html; charset=utf-8"
         named = set(re.findall(r'(?:src|href)="(/page/[^"]+)"', page.text))
@@ -70,7 +70,7 @@ def test_the_files_of_others_are_those_whose_hashes_are_written_beside_them_and_
 
 
 def test_a_link_opens_one_session_and_works_once(mem: Semmem) -> None:
-    with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+    with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False, timeout=60) as browser:
         assert problem(browser.get("/v1/stats")) == (401, "KeyRequired")
         assert browser.get("/", headers=BROWSER).status_code == 200  # the page shows how to come in, and no memory
         link = f"/?token={server.sessions.invite()}"
@@ -80,7 +80,7 @@ def test_a_link_opens_one_session_and_works_once(mem: Semmem) -> None:
         assert re.fullmatch(r"semmem_\d+=[\w-]{43}; Path=/; HttpOnly; SameSite=Strict", cookie)
         assert browser.get("/v1/stats").json()["memories"] == 1
         assert browser.get("/session").json() == {"name": "explore", "right": "admin", "namespaces": None}
-        with httpx.Client(base_url=server.url, trust_env=False) as other:
+        with httpx.Client(base_url=server.url, trust_env=False, timeout=60) as other:
             again = other.get(link, headers=BROWSER)
             assert (again.status_code, "set-cookie" in again.headers) == (303, False)
             assert problem(other.get("/v1/stats")) == (401, "KeyRequired")
@@ -94,7 +94,7 @@ def test_a_link_opens_one_session_and_works_once(mem: Semmem) -> None:
 def test_a_link_opens_nothing_for_another_user_of_the_machine_and_stays_good_for_its_own(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+    with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False, timeout=60) as browser:
         link = f"/?token={server.sessions.invite()}"
         with monkeypatch.context() as patch:
             me = os.getuid()
@@ -117,7 +117,7 @@ def test_the_user_of_a_connection_is_told_by_both_of_its_ends() -> None:
 
 
 def test_a_page_of_elsewhere_cannot_use_the_cookie(mem: Semmem) -> None:
-    with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+    with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False, timeout=60) as browser:
         browser.get(f"/?token={server.sessions.invite()}", headers=BROWSER)
         for site in ("cross-site", "same-site"):
             assert problem(browser.get("/v1/stats", headers={"sec-fetch-site": site})) == (403, "AccessDenied")
@@ -148,11 +148,13 @@ def test_the_runs_are_for_the_owner_and_keys_that_may_do_all(mem: Semmem, tmp_pa
     }
     with running(mem, owner=OWNER, keys=keys, runs=Runs(tmp_path)) as server:
         for name, key in given.items():
-            asks = httpx.Client(base_url=server.url, trust_env=False, headers={"authorization": f"Bearer {key}"})
+            asks = httpx.Client(
+                base_url=server.url, trust_env=False, headers={"authorization": f"Bearer {key}"}, timeout=60
+            )
             with asks as browser:
                 seen = browser.get("/runs").json()["runs"], browser.get("/runs/monday/result.json").status_code
                 assert seen == ((["monday"], 200) if name == "all" else ([], 404)), name
-    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False, timeout=60) as browser:
         assert browser.get("/runs").json() == {"runs": []}
         assert problem(browser.get("/runs/monday/result.json")) == (404, "NotFound")
 
@@ -168,7 +170,10 @@ def test_runs_are_listed_beside_folders_that_cannot_be_and_no_link_leads_out_of_
     (runs / "too long").symlink_to("x" * 300)
     (tmp_path / "diary").write_text("mine", encoding="utf-8")
     (runs / "monday" / "questions.jsonl").symlink_to(tmp_path / "diary")
-    with running(mem, runs=Runs(runs)) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+    with (
+        running(mem, runs=Runs(runs)) as server,
+        httpx.Client(base_url=server.url, trust_env=False, timeout=60) as browser,
+    ):
         assert browser.get("/runs").json() == {"runs": ["monday"]}
         assert browser.get("/runs/monday/result.json").text == "{}"
         assert problem(browser.get("/runs/monday/questions.jsonl")) == (404, "NotFound")
@@ -177,7 +182,7 @@ def test_runs_are_listed_beside_folders_that_cannot_be_and_no_link_leads_out_of_
 def test_a_session_may_do_what_its_key_may_and_ends_with_it(mem: Semmem, tmp_path: Path) -> None:
     keys = Keys(tmp_path / "keys.json")
     _, reader = keys.add("reader", namespaces=["default"])
-    with running(mem, keys=keys) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+    with running(mem, keys=keys) as server, httpx.Client(base_url=server.url, trust_env=False, timeout=60) as browser:
         begun = browser.post("/session", headers={"authorization": f"Bearer {reader}"})
         assert begun.json() == {"name": "reader", "right": "read", "namespaces": ["default"]}
         assert browser.post("/v1/recall", json={"query": "tide"}).json()["hits"][0]["id"] == "tide"
@@ -190,7 +195,7 @@ def test_a_session_may_do_what_its_key_may_and_ends_with_it(mem: Semmem, tmp_pat
 def test_a_session_ends_when_its_key_expires(mem: Semmem, tmp_path: Path) -> None:
     keys = Keys(tmp_path / "keys.json")
     _, reader = keys.add("reader", lasting=timedelta(hours=1))
-    with running(mem, keys=keys) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+    with running(mem, keys=keys) as server, httpx.Client(base_url=server.url, trust_env=False, timeout=60) as browser:
         browser.post("/session", headers={"authorization": f"Bearer {reader}"})
         assert browser.get("/v1/stats").status_code == 200
         keys._change(lambda known: [replace(key, expires_at="2026-01-01T00:00:00+00:00") for key in known])
@@ -198,7 +203,7 @@ def test_a_session_ends_when_its_key_expires(mem: Semmem, tmp_path: Path) -> Non
 
 
 def test_a_server_without_keys_needs_no_session(mem: Semmem) -> None:
-    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False, timeout=60) as browser:
         told = browser.get("/openapi.json").json()["paths"]["/session"]
         assert {method: sorted(one["responses"]) for method, one in told.items()} == {
             "get": ["200", "4XX", "5XX"], "post": ["200", "4XX", "5XX"], "delete": ["204", "4XX", "5XX"],
@@ -210,7 +215,7 @@ def test_a_server_without_keys_needs_no_session(mem: Semmem) -> None:
 
 
 def test_a_browser_keeps_no_answer_after_its_session(mem: Semmem) -> None:
-    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False, timeout=60) as browser:
         for path in ("/v1/memories/tide", "/v1/recall?query=tide", "/v1/export", "/v1/memories/none"):
             assert browser.get(path).headers["cache-control"] == "no-store"
         tag = {"if-none-match": browser.get("/v1/memories/tide").headers["etag"]}

@@ -109,7 +109,7 @@ def test_a_key_is_made_shown_once_used_and_removed(capfd: pytest.CaptureFixture[
     assert run(["serve", "key", "list", "--json"]) == 0
     assert "digest" not in capfd.readouterr().out
     with process() as (url, _):
-        assert httpx.get(f"{url}/v1/stats").status_code == 401
+        assert httpx.get(f"{url}/v1/stats", timeout=60).status_code == 401
         with semmem.connect(url, key=made["key"]) as mem:
             assert mem.remember("The key is red.", namespace="team").namespace == "team"
             with pytest.raises(semmem.AccessDenied):

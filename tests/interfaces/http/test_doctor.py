@@ -19,13 +19,13 @@ from tests.serving import serving
 def test_findings_say_what_is_wrong_and_which_command_mends_it(store_url: str) -> None:
     with semmem.connect(store_url, embedder="none") as mem:
         mem.remember("The key is red.", namespace="n")
-        with serving(mem) as url, httpx.Client(base_url=url, trust_env=False) as http:
+        with serving(mem) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as http:
             assert find(http, "embedding model")["detail"] == "none is needed: the setting embedder is none"
             assert find(http, "store")["detail"].startswith("1 memory in 1 namespace, ")
             assert find(http, "store") == find(http, "store") | {"state": "good", "mend": None}
     with semmem.connect(store_url, embedder="hashing") as mem, serving(mem) as url:
         mem.remember("The ferry leaves at noon.", namespace="n")
-        with httpx.Client(base_url=url, trust_env=False) as http, semmem.connect(url) as remote:
+        with httpx.Client(base_url=url, trust_env=False, timeout=60) as http, semmem.connect(url) as remote:
             assert find(http, "vectors") == {
                 "what": "vectors",
                 "state": "bad",
@@ -58,7 +58,7 @@ def test_a_key_that_may_not_do_all_sees_no_finding(tmp_path: Path, scope: dict[s
     keys = Keys(tmp_path / "keys.json")
     _, text = keys.add("some", **scope)
     with semmem.connect("sqlite::memory:", embedder="none") as mem, serving(mem, keys=keys) as url:
-        answer = httpx.get(f"{url}/v1/doctor", headers={"authorization": f"Bearer {text}"}, trust_env=False)
+        answer = httpx.get(f"{url}/v1/doctor", headers={"authorization": f"Bearer {text}"}, trust_env=False, timeout=60)
     assert problem(answer) == (403, "AccessDenied")
 
 

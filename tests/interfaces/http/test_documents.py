@@ -86,9 +86,9 @@ def test_index_and_page_need_no_key_and_say_nothing_of_what_is_stored(tmp_path: 
     keys = Keys(tmp_path / "keys.json")
     keys.add("laptop")
     with semmem.connect("sqlite::memory:", embedder="none") as mem, serving(mem, keys=keys) as url:
-        empty = [httpx.get(f"{url}{path}", headers=BROWSER, trust_env=False) for path in ("/", "/docs")]
+        empty = [httpx.get(f"{url}{path}", headers=BROWSER, trust_env=False, timeout=60) for path in ("/", "/docs")]
         mem.remember("The key is red.", namespace="heron-house", title="Heron House")
-        filled = [httpx.get(f"{url}{path}", headers=BROWSER, trust_env=False) for path in ("/", "/docs")]
-        assert httpx.get(f"{url}/v1/stats", trust_env=False).status_code == 401
+        filled = [httpx.get(f"{url}{path}", headers=BROWSER, trust_env=False, timeout=60) for path in ("/", "/docs")]
+        assert httpx.get(f"{url}/v1/stats", trust_env=False, timeout=60).status_code == 401
     assert [one.status_code for one in empty] == [200, 200]
     assert [one.text for one in empty] == [one.text for one in filled]

@@ -77,24 +77,30 @@ def test_each_limit_has_a_least_and_a_largest_value(limit: str, least: float, mo
 def test_a_body_or_a_line_that_is_too_large_is_refused(mem: Semmem) -> None:
     with serving(mem, limits=Limits(body_bytes=1_000, stream_bytes=5_000)) as url:
         long = json.dumps({"text": "a" * 2_000})
-        whole = httpx.post(f"{url}/v1/memories", content=long, headers={"content-type": "application/json"})
+        whole = httpx.post(f"{url}/v1/memories", content=long, headers={"content-type": "application/json"}, timeout=60)
         assert problem(whole) == (413, "InvalidInput")
         for line in (long, f"{long}\n", f'{{"text": "a"}}\n{long}\n{{"text": "b"}}\n'):
-            assert problem(httpx.post(f"{url}/v1/memories", content=line, headers=LINES)) == (413, "InvalidInput")
+            assert problem(httpx.post(f"{url}/v1/memories", content=line, headers=LINES, timeout=60)) == (
+                413,
+                "InvalidInput",
+            )
         assert mem.stats().memories == 0
         many = "".join(json.dumps({"text": f"Note {n}."}) + "\n" for n in range(1_000))
-        assert problem(httpx.post(f"{url}/v1/memories", content=many, headers=LINES)) == (413, "InvalidInput")
+        assert problem(httpx.post(f"{url}/v1/memories", content=many, headers=LINES, timeout=60)) == (
+            413,
+            "InvalidInput",
+        )
         few = "".join(json.dumps({"text": f"Note {n}."}) + "\n" for n in range(100))
-        assert httpx.post(f"{url}/v1/memories", content=few, headers=LINES).json()["remembered"] == 100
+        assert httpx.post(f"{url}/v1/memories", content=few, headers=LINES, timeout=60).json()["remembered"] == 100
 
 
 def test_more_requests_than_the_rate_are_told_when_to_come_again(mem: Semmem) -> None:
     with serving(mem, limits=Limits(rate=0.01, burst=3)) as url:
-        answers = [httpx.get(f"{url}/v1/stats") for _ in range(4)]
+        answers = [httpx.get(f"{url}/v1/stats", timeout=60) for _ in range(4)]
         assert [one.status_code for one in answers] == [200, 200, 200, 429]
         assert problem(answers[-1]) == (429, "LimitExceeded")
         assert 90 <= int(answers[-1].headers["retry-after"]) <= 100
-        assert httpx.get(f"{url}/healthz").status_code == 200
+        assert httpx.get(f"{url}/healthz", timeout=60).status_code == 200
 
 
 def test_a_client_earns_its_requests_again() -> None:
@@ -185,9 +191,9 @@ def test_a_request_that_is_sent_again_to_a_server_that_was_restarted_is_done_onc
     for _ in range(2):
         with serving(mem) as url:
             once = {"idempotency-key": "one"}
-            made = httpx.post(f"{url}/v1/memories", json={"text": "The key is red."}, headers=once)
+            made = httpx.post(f"{url}/v1/memories", json={"text": "The key is red."}, headers=once, timeout=60)
             lines = '{"text": "a"}\n{"text": "b"}\n'
-            report = httpx.post(f"{url}/v1/memories", content=lines, headers=once | LINES).json()
+            report = httpx.post(f"{url}/v1/memories", content=lines, headers=once | LINES, timeout=60).json()
             ids.append((made.json()["id"], report["remembered"] + report["unchanged"]))
     assert ids[0] == ids[1]
     assert mem.stats().memories == 3
@@ -271,16 +277,16 @@ def test_what_was_asked_is_finished_when_the_server_stops(mem: Semmem, held: Hel
         asking.join(60)
     assert answers[0].status_code == 200
     with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{server.url}/healthz")
+        httpx.get(f"{server.url}/healthz", timeout=60)
 
 
 def test_a_server_whose_store_does_not_answer_lives_and_is_not_ready() -> None:
     with semmem.connect("sqlite::memory:", embedder="none") as mem, serving(mem) as url:
-        assert httpx.get(f"{url}/readyz").status_code == 200
+        assert httpx.get(f"{url}/readyz", timeout=60).status_code == 200
         mem.store.close()
-        assert problem(httpx.get(f"{url}/readyz")) == (503, "StoreClosed")
-        assert httpx.get(f"{url}/healthz").json()["status"] == "ok"
-        assert problem(httpx.get(f"{url}/v1/stats")) == (503, "StoreClosed")
+        assert problem(httpx.get(f"{url}/readyz", timeout=60)) == (503, "StoreClosed")
+        assert httpx.get(f"{url}/healthz", timeout=60).json()["status"] == "ok"
+        assert problem(httpx.get(f"{url}/v1/stats", timeout=60)) == (503, "StoreClosed")
 
 
 def raw(url: str, head: str, *pieces: bytes) -> socket.socket:
@@ -309,7 +315,7 @@ def test_a_client_that_goes_away_leaves_no_batch_in_part_and_no_connection_behin
                 assert connection.recv(100).startswith(b"HTTP/1.1 200")
         for _ in range(4):
             assert httpx.get(f"{server.url}/v1/stats", timeout=60).status_code == 200
-        until(lambda: "semmem_verbs_at_work 0.0" in httpx.get(f"{server.url}/metrics").text)
+        until(lambda: "semmem_verbs_at_work 0.0" in httpx.get(f"{server.url}/metrics", timeout=60).text)
         assert (mem.stats().memories - 3_000) % 2 == 0
         whole = httpx.get(f"{server.url}/v1/export", timeout=60)
         assert len(whole.text.splitlines()) == mem.stats().memories
@@ -411,7 +417,7 @@ def test_streams_that_wait_for_their_clients_keep_no_other_request_waiting(tmp_p
         ExitStack() as opened,
     ):
         slow = [opened.enter_context(raw(server.url, stream_head(1), b"", b'{"text": "a"}\n')) for _ in range(19)]
-        until(lambda: "semmem_verbs_at_work 19.0" in httpx.get(f"{server.url}/metrics").text)
+        until(lambda: "semmem_verbs_at_work 19.0" in httpx.get(f"{server.url}/metrics", timeout=60).text)
         for path in ("/healthz", "/readyz", "/v1/stats"):
             assert httpx.get(f"{server.url}{path}", timeout=20).status_code == 200
         line = b'{"text": "b"}\n'
@@ -419,7 +425,7 @@ def test_streams_that_wait_for_their_clients_keep_no_other_request_waiting(tmp_p
             httpx.post(f"{server.url}/v1/memories", content=line, headers=LINES, timeout=20).json()["remembered"] == 1
         )
         opened.enter_context(raw(server.url, stream_head(1), b"", b""))
-        until(lambda: "semmem_verbs_at_work 20.0" in httpx.get(f"{server.url}/metrics").text)
+        until(lambda: "semmem_verbs_at_work 20.0" in httpx.get(f"{server.url}/metrics", timeout=60).text)
         refused = httpx.post(f"{server.url}/v1/memories", content=line, headers=LINES, timeout=20)
         assert problem(refused) == (429, "LimitExceeded")
         assert refused.json()["detail"] == "20 streams are open already; send this one in a few seconds."
@@ -448,7 +454,7 @@ def test_half_of_the_threads_store_what_streams_bring(mem: Semmem, monkeypatch: 
         for thread in threads:
             thread.start()
         until(lambda: at_work == 2)
-        until(lambda: "semmem_verbs_at_work 6.0" in httpx.get(f"{server.url}/metrics").text)
+        until(lambda: "semmem_verbs_at_work 6.0" in httpx.get(f"{server.url}/metrics", timeout=60).text)
         assert httpx.get(f"{server.url}/v1/stats", timeout=20).status_code == 200
         assert at_work == 2
         go.set()
@@ -465,7 +471,7 @@ def test_a_probe_waits_for_no_verb(mem: Semmem, held: Held) -> None:
         ]
         for one in asking:
             one.start()
-        until(lambda: "semmem_verbs_at_work 3.0" in httpx.get(f"{server.url}/metrics").text)
+        until(lambda: "semmem_verbs_at_work 3.0" in httpx.get(f"{server.url}/metrics", timeout=60).text)
         assert httpx.get(f"{server.url}/readyz", timeout=20).json() == {"status": "ready"}
         held.go.set()
         for one in asking:

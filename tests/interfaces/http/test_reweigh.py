@@ -28,7 +28,7 @@ def mem(store_url: str) -> Iterator[Semmem]:
 
 
 def test_a_recall_reweighed_fuses_the_kept_lists_until_a_memory_changes_and_logs_nothing(mem: Semmem) -> None:
-    with serving(mem) as url, httpx.Client(base_url=url, trust_env=False) as http:
+    with serving(mem) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as http:
         first = http.post("/v1/recall/reweigh", json=ASKED).json()
         assert {"lexical", "dense", "graph", "total"} <= set(first["timings"])
         lexical = {**first["plan"], "weights": {"lexical": 1, "dense": 0, "graph": 0}, "reserve": {}}
@@ -47,14 +47,14 @@ def test_the_paths_of_a_question_are_the_steps_of_the_graph_leg_to_each_hit(mem:
     mem.remember("The Kestrel belongs to Ana Roth.", id="k", title="Kestrel", namespace="team")
     mem.remember("Ana Roth was born in Quarley.", id="q", title="Ana Roth", namespace="team")
     asked = {"query": "Where was the owner of the Kestrel born?", "namespace": "team", "limit": 3}
-    with serving(mem) as url, httpx.Client(base_url=url, trust_env=False) as http:
+    with serving(mem) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as http:
         paths = {one["id"]: one for one in http.post("/v1/recall/paths", json=asked).json()["paths"]}
     assert paths["q"]["title"] == "Ana Roth"
     assert [(step["start"], step["to"]) for step in paths["q"]["steps"]] == [("question", "k"), ("k", "q")]
 
 
 def test_a_recipe_that_needs_other_lists_asks_the_legs_and_a_wrong_one_is_refused(mem: Semmem) -> None:
-    with serving(mem) as url, httpx.Client(base_url=url, trust_env=False) as http:
+    with serving(mem) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as http:
         plan = http.post("/v1/recall/reweigh", json=ASKED).json()["plan"]
         far = http.post("/v1/recall/reweigh", json={**ASKED, "recipe": {**plan, "graph": {**plan["graph"], "hops": 2}}})
         assert "graph" in far.json()["timings"]

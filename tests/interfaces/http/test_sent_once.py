@@ -230,7 +230,9 @@ def test_maintain_sweeps_the_answers_whose_time_is_over_and_then_the_key_is_new(
     ):
         once = {"idempotency-key": "one"}
         for text in ("Tea.", "Coffee."):
-            assert httpx.post(f"{place}/v1/forget", json={"filters": {"titles": [text]}}, headers=once).is_success
+            assert httpx.post(
+                f"{place}/v1/forget", json={"filters": {"titles": [text]}}, headers=once, timeout=60
+            ).is_success
             time.sleep(0.6)
         assert mem.maintain()["answers"] == 1
         assert answered_rows(mem) == []

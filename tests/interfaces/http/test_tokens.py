@@ -544,7 +544,10 @@ def test_wrong_settings_are_told_in_a_sentence(settings: dict[str, str], sentenc
 def test_without_an_issuer_no_token_is_accepted(tmp_path: Path) -> None:
     assert Tokens.of(Settings.load(config="")) is None
     with semmem.connect("sqlite::memory:", embedder="none") as mem, running(mem) as server:
-        assert httpx.get(f"{server.url}/.well-known/oauth-protected-resource", trust_env=False).status_code == 404
+        assert (
+            httpx.get(f"{server.url}/.well-known/oauth-protected-resource", trust_env=False, timeout=60).status_code
+            == 404
+        )
 
 
 def test_a_server_whose_identity_server_does_not_answer_says_so_when_it_starts(identity: Identity) -> None:

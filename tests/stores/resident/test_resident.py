@@ -205,7 +205,7 @@ def test_a_program_and_a_server_tell_which_namespaces_are_in_memory(module_url: 
         assert trio.plain.resident == {}
         assert AsyncSemmem(trio.kept).resident == trio.kept.resident
         with running(trio.kept) as server, semmem.connect(server.url) as client:
-            lines = httpx.get(f"{server.url}/metrics").text.splitlines()
+            lines = httpx.get(f"{server.url}/metrics", timeout=60).text.splitlines()
             with pytest.raises(semmem.LocalOnly, match="its /metrics show their size"):
                 _ = client.resident
         page = dict(line.split(" ") for line in lines if line.startswith("semmem_resident"))
