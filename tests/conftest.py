@@ -22,12 +22,14 @@ from hypothesis import settings
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres.migrate import migrate
 from tests.databases import Databases
+from tests.patience import be_patient
 from tests.stores.postgres.nodes import ONE, THREE, Cluster, NodeStores, three_nodes, wants_citus
 
 # A busy machine is no failure. In CI, where a red run lands nothing, the examples are the same every time.
 settings.register_profile("people", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "people")
+be_patient()
 
 # Nor is a file of settings that the person who runs the tests has.
 os.environ["SEMMEM_CONFIG"] = ""

@@ -81,6 +81,9 @@ _MOVES_S = 0.03
 _CONNECT_S = 10
 """Seconds in which a server has to answer a new connection, unless connect_timeout says otherwise."""
 
+_CANCEL_S = 1.0
+"""Seconds in which a server has to take the cancelling of a statement."""
+
 _AT_ONCE_S = 0.01
 """Seconds for which work that can do without a connection waits for one."""
 
@@ -669,7 +672,7 @@ class _Hold:
         self._over = True
         with self._lock:
             if self._connection is not None:
-                self._connection.cancel_safe(timeout=1.0)
+                self._connection.cancel_safe(timeout=_CANCEL_S)
 
 
 def by_namespace(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
