@@ -13,8 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from semmem.client.memory import Semmem
-from semmem.interfaces.http.keys import Keys
+from semmem.interfaces.http.keys import Keys, ServerKeys
+from semmem.interfaces.http.refusals import Refusals
 from semmem.interfaces.http.server import Server
+from semmem.interfaces.http.shared_rates import SharedRates
+from tests.patience import PATIENCE_S
+
+# A store that answers late is no failure: keys are read, tokens taken and refusals written all the same.
+ServerKeys.WAITS_S = SharedRates.PATIENCE_S = Refusals.WAITS_S = PATIENCE_S
 
 
 @contextmanager

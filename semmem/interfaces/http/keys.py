@@ -401,6 +401,9 @@ class ServerKeys(KeySet):
     LATE_S = 10.0
     """Seconds for which keys that were read count where the store does not answer."""
 
+    WAITS_S = 1.0
+    """Seconds for which a request waits for newer keys while those that were read count."""
+
     def __init__(self, file: KeySet, opened: Callable[[], Semmem]) -> None:
         self._file = file
         self._opened: Callable[[], Semmem] | None = opened
@@ -424,7 +427,7 @@ class ServerKeys(KeySet):
             return self._file._by_id()
         if stored.age > stored.FRESH_S:
             reading = self._reading = going(self._reading, stored.read)
-            waits = stored.FRESH_S if stored.age < self.LATE_S else self.LATE_S
+            waits = self.WAITS_S if stored.age < self.LATE_S else self.LATE_S
             await asyncio.wait([reading], timeout=waits)
             if reading.done() and reading.exception() is not None and stored.age > self.LATE_S:
                 reading.result()

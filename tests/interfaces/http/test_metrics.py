@@ -18,6 +18,7 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.interfaces.http import metrics
 from semmem.interfaces.http.metrics import Metrics
+from tests.patience import PATIENCE_S
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -47,6 +48,12 @@ def offered(of: Semmem) -> set[str]:
 def stored(store_url: str) -> Iterator[Semmem]:
     with semmem.connect(store_url, embedder="hashing", pool_size=3) as mem:
         yield mem
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a page wait for a store that answers late."""
+    monkeypatch.setattr(metrics, "_PATIENCE_S", PATIENCE_S)
 
 
 def test_a_page_counts_what_waits_for_maintain_and_for_a_vector(stored: Semmem, store_url: str) -> None:
@@ -106,6 +113,7 @@ def test_a_count_that_takes_long_leaves_the_store_up_and_the_last_count_shown(
     monkeypatch.setattr(metrics, "_EVERY_S", 0.0)
     with psycopg.connect(stored.store.url) as blocks:
         blocks.execute("LOCK TABLE memory IN ACCESS EXCLUSIVE MODE")
+        monkeypatch.setattr(metrics, "_PATIENCE_S", 0.05)
         until(lambda: page(server)["semmem_store_up"] == 1)
         assert page(server)["semmem_memories_waiting"] == 1
     stored.remember("The quay is wet.")
