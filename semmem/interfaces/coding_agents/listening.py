@@ -37,6 +37,9 @@ __all__ = ["Listener", "begin_listener", "hooks_answered", "run_listener"]
 _LOOK_S = 0.5
 """Seconds after which a listener looks whether it is to end."""
 
+_CLIENT_S = 5.0
+"""Seconds in which a client has to send a piece of its request, or to take its answer."""
+
 _LARGEST = 64 << 20
 """Bytes of a request."""
 
@@ -120,7 +123,7 @@ class Listener:
             self._working += 1
         try:
             with connection, suppress(OSError, ValueError):
-                connection.settimeout(5.0)
+                connection.settimeout(_CLIENT_S)
                 if is_own(connection) and (request := _request(connection)) is not None:
                     self._answer(connection, *request)
         finally:
@@ -135,7 +138,7 @@ class Listener:
         reply = self._to_command(words[1:]) if words[:1] == [COMMAND] else self._to_hook(words, raw)
         if reply is not None:
             out, err = reply
-            connection.settimeout(5.0)
+            connection.settimeout(_CLIENT_S)
             connection.sendall(b"%d %d\n" % (len(out), len(err)) + out + err)
 
     def _to_command(self, words: list[str]) -> tuple[bytes, bytes] | None:

@@ -12,10 +12,14 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client import stdio
 
 import semmem
 from semmem.interfaces.mcp.opening import Opening
 from semmem.interfaces.mcp.server import Handlers, server_of
+from tests.patience import PATIENCE_S
+
+stdio.PROCESS_TERMINATION_TIMEOUT = PATIENCE_S  # a server that ends late is not killed
 
 ROOT = Path(__file__).resolve().parents[3]
 BOTH = pytest.mark.parametrize("mode", ["legacy", "auto"])

@@ -1,10 +1,17 @@
-"""What the tests of the MCP server share: asyncio, and a store in a file."""
+"""What the tests of the MCP server share: asyncio, a store in a file, and patience, as tests/patience.py says."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+
+from semmem.interfaces.http.keys import ServerKeys
+from semmem.interfaces.http.refusals import Refusals
+from semmem.interfaces.mcp import server
+from tests.patience import PATIENCE_S
+
+server._ROOTS_WITHIN_S = ServerKeys.WAITS_S = Refusals.WAITS_S = PATIENCE_S
 
 
 @pytest.fixture
