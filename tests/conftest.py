@@ -33,6 +33,7 @@ be_patient()
 
 # Nor is a file of settings that the person who runs the tests has.
 os.environ["SEMMEM_CONFIG"] = ""
+os.environ["PGCONNECT_TIMEOUT"] = "60"  # a server that has no processor for ten seconds is not down
 os.environ["SEMMEM_HOOK_PROCESS_S"] = "0"  # a hook of a test leaves no process behind, unless the test is about that
 
 # Nor is how wide that person's terminal is, which the processes that run the tests side by side are told.

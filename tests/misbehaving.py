@@ -67,7 +67,7 @@ def raw(content: bytes, **options: Any) -> Behaviour:
 
 
 def hangs(handler: Handler) -> None:
-    handler.server.over.wait(10)
+    handler.server.over.wait(60)
 
 
 def trickles(handler: Handler) -> None:
@@ -76,7 +76,7 @@ def trickles(handler: Handler) -> None:
     handler.send_header("Content-Type", "application/json")
     handler.send_header("Content-Length", "1000000")
     handler.end_headers()
-    for _ in range(200):
+    for _ in range(1_200):
         handler.wfile.write(b" ")
         if handler.server.over.wait(0.05):
             return

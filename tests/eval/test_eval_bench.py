@@ -190,13 +190,13 @@ def test_a_namespace_that_has_outgrown_the_memory_for_it_is_not_counted_as_in_me
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEMMEM_RESIDENT_MB", "1")
-    monkeypatch.setattr(ours, "_LOAD_S", 0.2)
     without_rates(monkeypatch)
     embedder = load("hashing")
     monkeypatch.setattr(type(embedder), "dimensions", 384)  # those of the vectors that are made
     with ours.Ours(tmp_path / "store", Generator(7), embedder) as bench:
         seen = []
-        for size in (60, 600):
+        for size, load_s in ((60, 60.0), (600, 0.2)):
+            monkeypatch.setattr(ours, "_LOAD_S", load_s)
             bench.grow(size)
             seen.append(bench._wait_until_in_memory(lambda: bench.mem.recall("x", namespace="n0")))
     assert seen == [True, False]

@@ -380,7 +380,7 @@ def test_a_copy_of_the_client_keeps_the_memory_and_closing_it_closes_what_it_ope
     with semmem.connect(url) as mem:
         mem.remember(FACT, namespace="ana")
     client = semmem.wrap(of_openai(server), namespace="ana", url=url)
-    assert by_chat(client.with_options(timeout=5)) == REPLY
+    assert by_chat(client.with_options(timeout=60)) == REPLY
     assert FACT in in_prompt(server.received[0])
     client.close()
     with semmem.connect(url) as mem:

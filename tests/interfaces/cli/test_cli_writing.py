@@ -6,6 +6,7 @@ import json
 import re
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from semmem.importers import place
 from semmem.interfaces.cli import progress
 from semmem.interfaces.cli.context import CommandLine
 from tests.interfaces.cli.program import Call, in_process, stored
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -180,9 +182,12 @@ def test_metadata_that_is_no_mapping_makes_a_bad_row(call: Call, tmp_path: Path,
 def test_progress_is_told_before_the_first_batch_is_done(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    now = [0.0]
     monkeypatch.setattr(progress, "_PAUSE", 0.05)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
     said = ""
     with progress.counting(CommandLine(), "notes.jsonl", 500):
+        now[0] = 0.05
         for _ in range(2_000):
             if said := said + capfd.readouterr().err:
                 break
@@ -193,10 +198,24 @@ def test_progress_is_told_before_the_first_batch_is_done(
 def test_progress_that_does_not_move_is_told_once_a_minute(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    now = [0.0]
     monkeypatch.setattr(progress, "_PAUSE", 0.01)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    said: list[str] = []
+
+    def told(times: int) -> bool:
+        said.append(capfd.readouterr().err)
+        return "".join(said).count("\n") >= times
+
     with progress.counting(CommandLine(), "notes.jsonl", None):
+        now[0] = 0.02
+        until(lambda: told(1))
+        now[0] = 60.0
         time.sleep(0.4)
-    assert capfd.readouterr().err == "notes.jsonl: 0 memories yet, 0 s\n"
+        assert told(1)
+        now[0] = 60.02
+        until(lambda: told(2))
+    assert "".join(said) == "notes.jsonl: 0 memories yet, 0 s\nnotes.jsonl: 0 memories yet, 60 s\n"
 
 
 def test_vectors_that_were_made_earlier_and_then_discarded_do_not_count_against_the_rate(

@@ -248,8 +248,7 @@ def test_a_write_that_takes_too_long_is_done_once_and_its_answer_is_had_by_askin
             assert problem(late) == (504, "LimitExceeded")
             assert "the same Idempotency-Key sent again gets it" in late.json()["detail"]
         held.go.set()
-        until(lambda: forget_once(url).status_code == 200)
-        assert forget_once(url).json()["forgotten"] == 1
+        until(lambda: forget_once(url).json().get("forgotten") == 1)
     assert held.calls == 1
 
 
@@ -327,7 +326,8 @@ def test_a_client_that_sends_nothing_more_is_given_up(mem: Semmem) -> None:
             head = f"POST /v1/memories HTTP/1.1\r\nContent-Type: {kind}\r\nContent-Length: 99"
             with raw(url, head, b"", b'{"text": "a"}\n') as connection:
                 assert connection.recv(100).startswith(b"HTTP/1.1 429")
-        assert httpx.get(f"{url}/v1/stats", timeout=60).json()["memories"] == 0
+        until(lambda: httpx.get(f"{url}/v1/stats", timeout=60).status_code == 200)
+    assert mem.stats().memories == 0
 
 
 @pytest.mark.slow

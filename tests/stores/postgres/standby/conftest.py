@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from semmem.stores.postgres import standby as reading
+from tests.patience import PATIENCE_S
 from tests.stores.postgres import own_server
 from tests.stores.postgres.own_server import Own
 from tests.stores.postgres.standby.standing_by import catch_up, resume, standby_of
@@ -27,6 +29,13 @@ def standby(own: Own) -> Iterator[Own]:
     server = standby_of(own)
     yield server
     own_server.unmake(server)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a standby that answers late, and trust it while a test, or the machine, takes its time."""
+    monkeypatch.setattr(reading, "_PATIENCE_S", PATIENCE_S)
+    monkeypatch.setattr(reading, "_TRUST_S", 3_600.0)
 
 
 @pytest.fixture

@@ -125,7 +125,6 @@ def test_the_writes_of_other_processes_are_found_once_the_standby_has_them(own: 
 def test_a_standby_that_replays_nothing_does_not_keep_what_another_process_forgot(
     standby: Own, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_TRUST_S", 3_600.0)
     with connect(url, standby) as mem, semmem.connect(url, embedder="hashing") as other:
         mem.remember(NOTE, id="key")
         assert found(mem) == ["key"]
