@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -135,11 +136,12 @@ class Refusing(Hashing):
 class Leg:
     """A leg in the place of one of ours."""
 
-    def __init__(self, name: str, error: Exception | None = None, seconds: float = 0.0) -> None:
-        self.name, self.error, self.seconds = name, error, seconds
+    def __init__(self, name: str, error: Exception | None = None, go: threading.Event | None = None) -> None:
+        self.name, self.error, self.go = name, error, go
 
     def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
-        time.sleep(self.seconds)
+        if self.go is not None:
+            self.go.wait(60)
         if self.error is not None:
             raise self.error
         return Ranking()
@@ -221,8 +223,12 @@ def test_answered_a_leg_that_raises(mem: semmem.Semmem) -> None:
 
 
 def test_answered_a_leg_that_takes_too_long(mem: semmem.Semmem) -> None:
-    mem._here.legs["lexical"] = Leg("lexical", seconds=0.5)
-    one = only(mem.probe(recipe=semmem.recipe("lexical", timeouts={"lexical": 0.05})))
+    go = threading.Event()
+    mem._here.legs["lexical"] = Leg("lexical", go=go)
+    try:
+        one = only(mem.probe(recipe=semmem.recipe("lexical", timeouts={"lexical": 0.05})))
+    finally:
+        go.set()
     assert one.dropped == "answered"
     assert "no answer within 0.05 s" in one.why
 

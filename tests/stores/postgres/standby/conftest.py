@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from semmem.stores.postgres import standby as reading
-from tests.patience import PATIENCE_S
 from tests.stores.postgres import own_server
 from tests.stores.postgres.own_server import Own
 from tests.stores.postgres.standby.standing_by import catch_up, resume, standby_of
@@ -32,9 +31,8 @@ def standby(own: Own) -> Iterator[Own]:
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for a standby that answers late, and trust it while a test, or the machine, takes its time."""
-    monkeypatch.setattr(reading, "_PATIENCE_S", PATIENCE_S)
+def trusting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask the primary where its log ends only where a test says so, however long the machine takes for the rest."""
     monkeypatch.setattr(reading, "_TRUST_S", 3_600.0)
 
 

@@ -18,6 +18,7 @@ from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.stores.postgres import forget
 from semmem.stores.postgres import standby as reading
 from semmem.stores.resident.loading import load
+from tests.patience import PATIENCE_S
 from tests.stores.postgres import own_server
 from tests.stores.postgres.own_server import Own
 from tests.stores.postgres.standby.standing_by import catch_up, pause, resume, standby_of
@@ -30,9 +31,12 @@ def database(url: str) -> str:
     return url.rpartition("/")[2]
 
 
-def connect(url: str, standby: Own, **options: Any) -> Semmem:
+def connect(url: str, standby: Own, *, patience_s: float = PATIENCE_S, **options: Any) -> Semmem:
+    """Open a store whose recalls a standby answers, which has ``patience_s`` to give a connection."""
     options = {"read_wait_s": 60.0, "embedder": "hashing", "count_accesses": False, **options}
-    return semmem.connect(url, read_url=standby.url(database(url), "ada"), **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "_PATIENCE_S", patience_s)
+        return semmem.connect(url, read_url=standby.url(database(url), "ada"), **options)
 
 
 def counts(mem: Semmem) -> tuple[int, int]:
@@ -198,21 +202,22 @@ def test_a_namespace_is_found_by_its_new_name_at_once(mem: Semmem) -> None:
 
 @pytest.mark.slow
 def test_while_a_standby_is_down_the_primary_answers(
-    own: Own, standby: Own, mem: Semmem, monkeypatch: pytest.MonkeyPatch
+    own: Own, standby: Own, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mem.remember(NOTE, id="key")
-    assert (found(mem), counts(mem)) == (["key"], (1, 0))
-    standby.stop()
-    try:
-        assert (found(mem), found(mem), counts(mem)) == (["key"], ["key"], (1, 2))
-        source = mem._here.reader
-        assert isinstance(source, reading.FromStandby)
-        assert load(source._standby, "default", 1 << 30, 1 << 30) is None  # and the thread that loads goes on
-    finally:
-        standby.start()
-    monkeypatch.setattr(reading, "_REST_S", 0.0)
-    catch_up(own, standby)
-    assert (found(mem), counts(mem)) == (["key"], (2, 2))
+    with connect(url, standby, patience_s=2.0) as mem:
+        mem.remember(NOTE, id="key")
+        assert (found(mem), counts(mem)) == (["key"], (1, 0))
+        standby.stop()
+        try:
+            assert (found(mem), found(mem), counts(mem)) == (["key"], ["key"], (1, 2))
+            source = mem._here.reader
+            assert isinstance(source, reading.FromStandby)
+            assert load(source._standby, "default", 1 << 30, 1 << 30) is None  # and the thread that loads goes on
+        finally:
+            standby.start()
+        monkeypatch.setattr(reading, "_REST_S", 0.0)
+        catch_up(own, standby)
+        assert (found(mem), counts(mem)) == (["key"], (2, 2))
 
 
 @pytest.mark.slow
@@ -237,7 +242,8 @@ def test_a_recall_during_which_the_standby_goes_down_begins_again_on_the_primary
     recipe = semmem.recipe(
         "lexical", weights={"stops": 1.0}, rank_constants={"stops": 60}, timeouts={"stops": 60.0}
     )  # fmt: skip
-    with connect(url, standby, legs={"stops": lambda reader: Stops()}, recipe=recipe) as mem:
+    legs = {"stops": lambda reader: Stops()}
+    with connect(url, standby, patience_s=2.0, legs=legs, recipe=recipe) as mem:
         mem.remember(NOTE, id="key")
         try:
             result = mem.recall("Where is the key?")
