@@ -10,7 +10,7 @@ from semmem.model.recipe import Recipe
 from semmem.read import rankings
 from semmem.stores.postgres import connection as postgres
 from semmem.stores.sqlite import connection as sqlite
-from semmem.write import ingest
+from semmem.write import access, ingest
 
 __all__ = ["PATIENCE_S", "be_patient"]
 
@@ -29,4 +29,4 @@ def be_patient() -> None:
         return own if own < _SHORTEST_USUAL_S else max(own, PATIENCE_S)
 
     rankings._limit = patient
-    postgres._CANCEL_S = sqlite._BUSY_S = ingest._PATIENCE_S = PATIENCE_S
+    postgres._CANCEL_S = sqlite._BUSY_S = access._PATIENCE_S = ingest._PATIENCE_S = PATIENCE_S

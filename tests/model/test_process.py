@@ -30,7 +30,8 @@ def test_this_process_may_use_a_processor_at_least() -> None:
     assert machine.processors() >= 1
 
 
-def test_the_end_waits_for_the_calls_in_progress_and_lets_no_other_begin() -> None:
+def test_the_end_waits_for_the_calls_in_progress_and_lets_no_other_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_calls, "_LAST_CALLS_S", 100.0)
     calls, begun, leave = NativeCalls(), threading.Event(), threading.Event()
 
     def call() -> None:

@@ -308,7 +308,7 @@ def processes(state: str) -> list[int]:
 def test_forty_hooks_at_once_start_one_process_that_answers_and_ends_when_idle(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SEMMEM_HOOK_PROCESS_S", "2")
+    monkeypatch.setenv("SEMMEM_HOOK_PROCESS_S", "15")  # on a full machine, what comes before may take ten
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     started: list[subprocess.Popen[bytes]] = []
     popen = subprocess.Popen

@@ -265,7 +265,7 @@ def test_a_server_that_stops_waits_for_a_verb_as_long_as_its_grace(mem: Semmem, 
 
 def test_what_was_asked_is_finished_when_the_server_stops(mem: Semmem, held: Held) -> None:
     answers: list[httpx.Response] = []
-    with running(mem) as server:
+    with running(mem, grace_s=60) as server:
         asking = threading.Thread(target=lambda: answers.append(httpx.get(f"{server.url}/v1/stats", timeout=60)))
         with httpx.Client(base_url=server.url, timeout=60.0, trust_env=False) as idle:
             assert idle.get("/readyz").json() == {"status": "ready"}

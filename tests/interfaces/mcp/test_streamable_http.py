@@ -263,7 +263,9 @@ def test_a_server_at_an_address_has_the_limits_of_serve(tmp_path: Path, keys: Ke
         assert problem["detail"].startswith("More than 0.01 requests a second; wait ")
 
 
-async def test_a_call_that_takes_too_long_is_told_so(tmp_path: Path, keys: Keys) -> None:
+async def test_a_call_that_takes_too_long_is_told_so(
+    tmp_path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with running(tmp_path, keys, limits=Limits(seconds=1.0)) as server:
         async with Client(server.url, mode="legacy") as client:
             with closing(sqlite3.connect(tmp_path / "notes.db", isolation_level=None)) as other:
@@ -271,6 +273,7 @@ async def test_a_call_that_takes_too_long_is_told_so(tmp_path: Path, keys: Keys)
                 error = await refusal(client, "memory_remember", text="The key is red.")
                 other.execute("ROLLBACK")
             assert (error["code"], error["message"][:40]) == (-32015, "The answer took longer than 1 seconds; a")
+            monkeypatch.setattr(server._workers, "_limits", Limits())  # a full machine may take a second for the next
             assert (await ask(client, "memory_list"))["scope"]["namespace"] == "default"
 
 

@@ -180,7 +180,7 @@ def test_a_recall_of_an_earlier_time_asks_the_primary(mem: Semmem) -> None:
 
 @pytest.mark.slow
 def test_a_log_that_ends_with_a_segment_is_not_waited_for(own: Own, standby: Own, url: str) -> None:
-    with connect(url, standby, read_wait_s=5.0) as mem:
+    with connect(url, standby) as mem:
         mem.remember(NOTE, id="key")
         for _ in range(3):
             own.sql("SELECT pg_switch_wal()")
