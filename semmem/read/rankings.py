@@ -241,7 +241,7 @@ class Asking:
         """
         answers: dict[str, T] = {}
         for name, one in begun.items():
-            limit = _limit(recipe, name)
+            limit = recipe.timeouts.get(name, 5.0)
             try:
                 answers[name] = _wait(one.task, one.clock, limit - one.spent, one.start)
             except TimedOut:
@@ -264,7 +264,7 @@ class Asking:
 
         That raises LegFailed where the work is late or the leg is not asked any more, and whatever the work raises.
         """
-        limit = _limit(recipe, name)
+        limit = recipe.timeouts.get(name, 5.0)
         clock, start, began = Clock(), time.perf_counter(), threading.Event()
 
         def run() -> T:
@@ -291,11 +291,6 @@ class Asking:
                 timings[name] = clock.spent()
 
         return result
-
-
-def _limit(recipe: Recipe, leg: str) -> float:
-    """Return the seconds that a leg may work."""
-    return recipe.timeouts.get(leg, 5.0)
 
 
 def _late(clock: Clock, limit: float, start: float) -> str:

@@ -40,6 +40,9 @@ _LOOK_S = 0.5
 _CLIENT_S = 5.0
 """Seconds in which a client has to send a piece of its request, or to take its answer."""
 
+_END_S = 5.0
+"""Seconds for which the end of a program waits for its listener."""
+
 _LARGEST = 64 << 20
 """Bytes of a request."""
 
@@ -185,7 +188,7 @@ def hooks_answered(url: str | None, recipe: str | None) -> Iterator[Callable[[Se
     finally:
         for listener, thread in running:
             listener.stop()
-            thread.join(5)
+            thread.join(_END_S)
 
 
 def _warmed(memory: Semmem) -> None:

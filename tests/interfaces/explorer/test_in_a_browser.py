@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import semmem
@@ -19,6 +20,7 @@ from semmem.interfaces.http.server import Server
 from semmem.model.errors import InvalidInput, NotFound
 from tests.interfaces.explorer.browser import MISSING, barriers, chromium, expect, watched
 from tests.serving import running
+from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=MISSING), pytest.mark.timeout(300)]
 
@@ -33,6 +35,15 @@ NOTES = [
 ]
 VIEWS = ("recall", "browse", "graph", "time", "inbox", "evaluation", "health")
 QUESTION = "In which town did the designer of the Kestrel grow up?"
+
+
+def refuses(url: str) -> bool:
+    """Return whether nobody listens at the address of a server any more."""
+    try:
+        httpx.get(f"{url}/healthz", timeout=60, trust_env=False)
+    except httpx.TransportError:
+        return True
+    return False
 
 
 @pytest.fixture(scope="module")
@@ -642,12 +653,17 @@ LABELS = """() => {
 }"""
 
 
+ANIMATED = "document.querySelector('.canvas > div')._cyreg.cy.nodes().some((one) => one.animated())"
+"""Whether nodes of the picture still move."""
+
+
 def test_memories_of_a_small_graph_have_labels_and_no_label_covers_another(page: Any, site: Server) -> None:
     for rest in ("", "&q=In+which+town+did+the+designer+of+the+Kestrel+grow+up"):
         page.goto(f"{site.url}/#/graph?ns=team&around=Kestrel{rest}")
         page.locator(".canvas canvas").first.wait_for()
         page.wait_for_function(f"() => document.querySelector('.canvas > div')._cyreg && ({LABELS})().length > 3")
         page.wait_for_timeout(600)  # the nodes glide to their places
+        page.wait_for_function(f"() => !{ANIMATED}")
         labels = page.evaluate(LABELS)
         assert {"Kestrel", "Petra Lindqvist", "Port"} <= {name for name, *_ in labels}
         for at, (name, left, right, top, bottom) in enumerate(labels):
@@ -880,7 +896,7 @@ def test_a_next_page_that_fails_is_asked_again_by_its_button_alone(page: Any, me
     page.unroute("**/v1/memories?*cursor=*")
     page.get_by_role("button", name="More").click()
     expect(page.locator(".rows")).to_have_attribute("aria-rowcount", "61")
-    assert page.locator(".notice.bad").count() == 0
+    expect(page.locator(".notice.bad")).to_have_count(0)
     page.errors.clear()  # the browser itself notes the request that was lost
 
 
@@ -1061,7 +1077,7 @@ def test_a_link_that_was_used_says_what_to_do_and_a_server_that_went_says_so(bro
         second.goto(f"{server.url}/#/browse?ns=team")
         second.locator(".rows .title").first.wait_for()
         server.stop()
-        page.wait_for_timeout(1500)
+        until(lambda: refuses(server.url))
         page.get_by_label("Question").fill("tide")
         page.get_by_role("button", name="Recall", exact=True).click()
         page.get_by_role("alert").filter(has_text="The server does not answer").wait_for()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -28,7 +29,9 @@ BOTH = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
 def environment(url: str) -> dict[str, str]:
     """Return the environment of a server process: this checkout, the store of the test, no model, nobody's settings."""
-    return {"PYTHONPATH": str(ROOT), "SEMMEM_URL": url, "SEMMEM_EMBEDDER": "hashing", "SEMMEM_CONFIG": ""}
+    settings = {"SEMMEM_URL": url, "SEMMEM_EMBEDDER": "hashing", "SEMMEM_CONFIG": ""}
+    of_libpq = {name: value for name, value in os.environ.items() if name.startswith("PG")}  # that of who asks it
+    return {"PYTHONPATH": str(ROOT), **settings, **of_libpq}
 
 
 def _with_roots(roots: Sequence[str] | None) -> dict[str, Any]:
