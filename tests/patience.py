@@ -6,9 +6,11 @@ leg is degraded, another process answers, a writer gives up. A test of such a ti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from semmem.model.recipe import Recipe
 from semmem.read.rankings import Asking
@@ -24,11 +26,14 @@ _SHORTEST_USUAL_S = 5.0
 """The shortest time limit of a leg by default; a shorter one is that of a test."""
 
 
-class _Limits(dict[str, float]):
+class _Limits:
     """The time limits of legs, of which those that a test has not shortened are as long as its patience."""
 
-    def get(self, leg: str, usual: float = _SHORTEST_USUAL_S) -> float:  # type: ignore[override]
-        own = super().get(leg, usual)
+    def __init__(self, limits: Mapping[str, float]) -> None:
+        self._limits = limits
+
+    def get(self, leg: str, usual: float) -> float:
+        own = self._limits.get(leg, usual)
         return own if own < _SHORTEST_USUAL_S else max(own, PATIENCE_S)
 
 
@@ -42,7 +47,9 @@ def be_patient() -> None:
     def patient_once(self: Asking, name: str, work: Callable[[], Any], recipe: Recipe, *more: Any) -> Any:
         return once(self, name, work, _patient(recipe), *more)
 
-    Asking.answers, Asking.once = patient_answers, patient_once  # type: ignore[method-assign]
+    patch = pytest.MonkeyPatch()
+    patch.setattr(Asking, "answers", patient_answers)
+    patch.setattr(Asking, "once", patient_once)
     postgres._CANCEL_S = sqlite._BUSY_S = access._PATIENCE_S = ingest._PATIENCE_S = PATIENCE_S
 
 
