@@ -23,6 +23,8 @@ from authlib.oauth2.rfc9068 import JWTBearerTokenGenerator
 from joserfc import jwk, jwt
 from werkzeug.serving import make_server
 
+from tests.patience import PATIENCE_S
+
 __all__ = ["Identity", "identity_server"]
 
 SCOPES = ("semmem:read", "semmem:write", "semmem:admin")
@@ -243,7 +245,7 @@ def identity_server() -> Iterator[Identity]:
     """Yield a server that answers; one that was stopped in between is not stopped again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")  # no certificate between two ports of this machine
-        patch.setattr("semmem.interfaces.http.identity._TIMEOUT_S", 60.0)  # a full machine may let a thread wait
+        patch.setattr("semmem.interfaces.http.identity._TIMEOUT_S", PATIENCE_S)
         identity = Identity()
         try:
             yield identity

@@ -32,9 +32,7 @@ def keep(mem: Semmem, *keys: str) -> None:
 
 def test_two_old_answers_go_for_a_new_one_from_a_table_of_which_one_row_was_counted(mem: Semmem) -> None:
     keep(mem, "1")
-    sql(
-        mem, "ANALYZE answered"
-    )  # the planner now expects one row, and so plans to read the list of old ones again for each
+    sql(mem, "ANALYZE answered")  # the planner now expects one row, and may read the list of old ones again for each
     keep(mem, "2", "3", "4", "5")
     sql(mem, "UPDATE answered SET at = now() - interval '2 days'")
     keep(mem, "6")
