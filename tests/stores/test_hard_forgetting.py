@@ -307,3 +307,57 @@ def test_the_id_of_a_forgotten_memory_leaves_the_change_log_of_a_file_after_90_d
             file.execute("UPDATE change SET at = at - ?", (2 * day,))
         mem.maintain()
         assert file.execute("SELECT count(*) FROM change WHERE id = 'gone'").fetchall() == [(0,)]
+
+
+def test_two_tables_are_rewritten_at_a_time(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rewrite, both, names = forget._rewrite, threading.Barrier(2, timeout=60), list[str]()
+
+    def noted(connection: Any, table: str, mark: str, end: float) -> None:
+        if len(names) < 2:
+            names.append(table)
+            both.wait()
+        rewrite(connection, table, mark, end)
+
+    with semmem.connect(store_url, embedder="none") as mem:
+        mem.remember("The heron sleeps.", id="gone")
+        monkeypatch.setattr(forget, "_rewrite", noted)
+        assert mem.forget("gone", hard=True) == 1
+        assert scrubs(mem) == (1, 1)
+
+
+def test_a_pool_of_one_connection_rewrites_all_tables(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="none", pool_size=1) as mem:
+        mem.remember("The heron sleeps.", id="gone")
+        files = "SELECT relname, pg_relation_filenode(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = "
+        files += "'semmem'::regnamespace"
+        before = dict(sql(mem, files))
+        assert mem.forget("gone", hard=True) == 1
+        after = dict(sql(mem, files))
+        assert [table for table, file in after.items() if before[table] == file] == []
+
+
+@pytest.mark.parametrize("failing", ["first", "second"])
+def test_a_failure_of_one_of_two_rewritings_ends_the_other_one_and_is_told(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    rewrite, both, done = forget._rewrite, threading.Barrier(2, timeout=60), list[str]()
+
+    def failed(connection: Any, table: str, mark: str, end: float) -> None:
+        if not done:
+            both.wait()
+        if (threading.current_thread() is threading.main_thread()) == (failing == "first"):
+            raise semmem.StoreUnavailable("Another program keeps using a table.")
+        rewrite(connection, table, mark, end)
+        done.append(table)
+
+    with semmem.connect(store_url, embedder="none") as mem:
+        mem.remember("The heron sleeps.", id="gone")
+        with monkeypatch.context() as patch:
+            patch.setattr(forget, "_rewrite", failed)
+            with pytest.raises(StoreUnavailable, match="keeps using a table"):
+                mem.forget("gone", hard=True)
+        assert len(done) <= 1
+        assert scrubs(mem) == (1, 0)
+        with pytest.raises(semmem.NotFound):
+            mem.forget("gone", hard=True)
+        assert scrubs(mem) == (2, 2)

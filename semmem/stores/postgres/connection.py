@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakSet
 
@@ -86,6 +86,9 @@ _CANCEL_S = 1.0
 
 _AT_ONCE_S = 0.01
 """Seconds for which work that can do without a connection waits for one."""
+
+_SOON_S = 1.0
+"""Seconds for which long work that goes faster with a second connection waits for one."""
 
 _ASK_AGAIN_S = 5.0
 """Seconds without a connection after which the server is checked, and the pool has to try a new connection."""
@@ -266,6 +269,16 @@ class Pooled:
             raise self._unserved(self._refusal()) from error
         except psycopg.Error as error:
             raise self._error_of(error) from error
+
+    @contextmanager
+    def another(self) -> Iterator[Connection | None]:
+        """Yield one more connection of the pool, None where all are in use or it cannot be made."""
+        with ExitStack() as taken:
+            try:
+                connection = taken.enter_context(self._borrowed(_SOON_S))
+            except (PoolTimeout, psycopg.OperationalError):
+                connection = None
+            yield connection
 
     @contextmanager
     def rebuilding(self) -> Iterator[None]:

@@ -7,9 +7,10 @@ same order: memories by id, then the row of the namespace, then postings.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from typing import Any
 
@@ -265,8 +266,10 @@ def delete_rows(
     }
 
 
-def scrub(connection: Connection) -> None:
+def scrub(connection: Connection, another: Callable[[], AbstractContextManager[Connection | None]]) -> None:
     """Rewrite the files of every table, or wait while another call does so that has begun since this one.
+
+    ``another`` takes a second connection, if there is one, so that two tables are rewritten at a time.
 
     So those who forget side by side share a rewriting: one that is running may have passed what they removed, the next
     one is for all of them. Raises StoreUnavailable where others keep using a table or an earlier snapshot, or the user
@@ -280,7 +283,8 @@ def scrub(connection: Connection) -> None:
         if done > begun:
             return
         _note_scrubs(connection, number + 1, done)
-        _scrub(connection)
+        with another() as beside:
+            _scrub(connection, beside)
         _note_scrubs(connection, number + 1, number + 1)
     finally:
         if not connection.closed and not connection.broken:  # a lost connection holds no lock
@@ -297,8 +301,8 @@ def _note_scrubs(connection: Connection, begun: int, done: int) -> None:
     connection.execute(_SQL["meta_set"], {"key": "scrubs", "value": Jsonb({"begun": begun, "done": done})})
 
 
-def _scrub(connection: Connection) -> None:
-    """Rewrite the files of every table, one after the other.
+def _scrub(connection: Connection, beside: Connection | None) -> None:
+    """Rewrite the files of every table, on both connections if there are two.
 
     The index of vectors goes with its table: while it was built anew, nobody could read the table. ``maintain`` builds
     it. Then delete the samples in the planner's statistics, and recycle the server's log (WAL), where this user may.
@@ -310,17 +314,57 @@ def _scrub(connection: Connection) -> None:
         with suppress(InsufficientPrivilege):
             connection.execute(_SQL["scrub_statistics" if new else "scrub_statistics_old"])
         tables = [table for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall()]
-        for table in tables:
-            _rewrite(connection, table, mark, end)
-        for table in tables:  # marks what is visible to all; recalls would look at each row instead
-            try:
-                vacuum(connection, [table])
-            except OperationalError:  # all is gone by now, and this can be done later
-                if connection.broken:
-                    raise
+        _rewrite_all(connection, beside, tables, mark, end)
         for statement in ("scrub_samples", "scrub_log", "scrub_checkpoint"):
             with suppress(InsufficientPrivilege, LockNotAvailable):
                 connection.execute(_SQL[statement])
+
+
+def _rewrite_all(
+    connection: Connection, beside: Connection | None, tables: Sequence[str], mark: str, end: float
+) -> None:
+    """Rewrite each table on the connection that is idle first; a failure on one ends the work of the other one."""
+    left = deque(tables)
+
+    def rewrite(own: Connection) -> None:
+        try:
+            while table := _next(left):
+                _rewrite(own, table, mark, end)
+                _mark_visible(own, table)
+        except BaseException:
+            left.clear()
+            raise
+
+    def rewrite_beside(own: Connection) -> None:
+        with session_setting(own, "lock_timeout", PATIENCE):
+            rewrite(own)
+
+    with ThreadPoolExecutor(1, thread_name_prefix="semmem-scrub") as thread:
+        others = [] if beside is None else [thread.submit(rewrite_beside, beside)]
+        try:
+            rewrite(connection)
+        except BaseException:
+            if beside is not None:
+                beside.cancel_safe()
+            raise
+    for other in others:
+        other.result()
+
+
+def _mark_visible(connection: Connection, table: str) -> None:
+    """Mark what is visible to all, since recalls would look at each row instead."""
+    try:
+        vacuum(connection, [table])
+    except OperationalError:  # all is gone by now, and this can be done later
+        if connection.broken:
+            raise
+
+
+def _next(left: deque[str]) -> str | None:
+    try:
+        return left.popleft()
+    except IndexError:  # the other connection took the last one
+        return None
 
 
 def _wait_for_snapshots(connection: Connection, mark: str, end: float) -> None:

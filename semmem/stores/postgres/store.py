@@ -450,7 +450,7 @@ class PostgresStore(Pooled):
         return self.in_whole is not None
 
     def scrub(self) -> None:
-        """Rewrite the tables, one after the other, so that their files hold no forgotten bytes.
+        """Rewrite the tables, two at a time, so that their files hold no forgotten bytes.
 
         Each table takes as long as copying it, and cannot be read or written meanwhile, in any namespace. The call
         waits for sessions that use a table, without letting others queue for long. Raises StoreUnavailable when a table
@@ -461,7 +461,7 @@ class PostgresStore(Pooled):
             whole.unscrubbed = True
             return
         with self.lasting() as connection:
-            forget.scrub(connection)
+            forget.scrub(connection, self.another)
 
 
 def _wholes(rows: Iterable[Any]) -> dict[tuple[str, str], tuple[Memory, Sequence[int]]]:
