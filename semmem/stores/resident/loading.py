@@ -40,6 +40,7 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
     def read(connection: Connection) -> Model | None:
         with connection.transaction():
             connection.execute(_SQL["resident_snapshot"])
+            connection.execute(_SQL["embedding_stay"])
             state_row = connection.execute(_SQL["resident_state"], where, binary=True).fetchone()
             if state_row is None:
                 return None
@@ -70,6 +71,7 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
     def read(connection: Connection) -> Model | None:
         with pipelined_transaction(connection):
             connection.execute(_SQL["resident_snapshot"])
+            connection.execute(_SQL["embedding_stay"])
             state_cursor = connection.execute(_SQL["resident_state"], where, binary=True)
             changes = connection.execute(_SQL["resident_changes"], where)
             correction_cursor = connection.execute(_SQL["corrections"], where, binary=True)
