@@ -17,7 +17,7 @@ import pytest
 import semmem
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.postgres import nearest, staging, upkeep, vector_index, vectors
-from semmem.stores.postgres.moving import tables
+from semmem.stores.postgres.moving import namespaces, tables
 from semmem.stores.resident import loading
 from tests.stores.audit import check, sql
 
@@ -140,6 +140,7 @@ def test_memories_that_come_and_go_while_the_index_is_built_anew_are_in_no_table
             *((f"copy {n}", 5) for n in range(4)),
             ("default", 300 + 80 - 4),
         ]
+        assert sql(mem, "SELECT DISTINCT namespace FROM embedding WHERE indexed") == [("default",)]
         assert sql(mem, _STAGED) == [(0,)]
 
 
@@ -200,6 +201,19 @@ def test_a_building_that_is_killed_leaves_the_old_index_and_the_next_one_begins_
         assert sql(mem, _INDEX)[0][1] == entries
         assert sql(mem, _STAGED) == [(0,)]
         check(mem)
+
+
+def test_an_index_that_was_kept_is_built_again_where_a_third_of_it_is_gone_meanwhile(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with worn(store_url) as mem:
+        with monkeypatch.context() as patch:
+            patch.setattr(staging, "replace", lambda _: False)
+            assert mem.maintain()["busy"] == 1
+        for n in range(76):
+            mem.forget(f"m{n}")
+        assert mem.maintain()["indexed"] == 100
+        assert sql(mem, _INDEX)[0][1] == "224"  # 76 of 300 are more than a third of the other 224
 
 
 @pytest.mark.nodes
@@ -324,6 +338,54 @@ def test_a_copy_waits_for_a_deletion_that_has_passed_the_copies(
         forgetting.commit()
         staging.copy(connection)
         assert sql(mem, _STAGED) == [(299,)]
+
+
+def test_a_copy_whose_vector_is_gone_does_not_take_its_place(store_url: str) -> None:
+    with worn(store_url) as mem, mem.store.lasting() as connection:
+        staging.copy(connection)
+        row_ids = list(mem.store.row_ids_of("default", "m7"))
+        sql(mem, "DELETE FROM embedding WHERE ord = ANY(%s)", row_ids)  # as a rename does, one table after the other
+        assert sql(mem, _STAGED) == [(300,)]
+        assert staging.replace(connection)
+        assert sql(mem, "SELECT count(*), count(*) FILTER (WHERE ord = ANY(%s)) FROM embedding", row_ids) == [(299, 0)]
+
+
+def test_writers_wait_while_the_last_copies_are_made_and_readers_do_not(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work() -> None:
+        with psycopg.connect(mem.store.url, autocommit=True) as other:
+            other.execute("SET lock_timeout TO '50ms'; SET search_path TO semmem")
+            assert other.execute("SELECT count(*) FROM embedding").fetchone() == (300,)
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                other.execute(vector_index._SQL["embedding_own"])
+
+    with worn(store_url) as mem, mem.store.lasting() as connection:
+        before(monkeypatch, "swap", work)
+        assert staging.replace(connection)
+
+
+def test_a_namespace_that_is_renamed_while_vectors_are_copied_leaves_its_copies_behind(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_rows, copied = namespaces._copy, list[str]()
+
+    def between(pool: Any, connection: Any, table: Any, new: str) -> None:
+        copy_rows(pool, connection, table, new)
+        copied.append(table.name)
+        if table.name == "embedding":
+            mem.store.run(staging.copy)
+
+    with worn(store_url, pool_size=4) as mem:
+        remember(mem, 0, 5, namespace="old")
+        monkeypatch.setattr(namespaces, "_copy", between)
+        assert mem.rename_namespace("old", "new") == 5
+        assert "embedding" in copied
+        assert mem.store.run(staging.replace)
+        check(mem)
+        assert sql(mem, "SELECT namespace, count(*) FROM embedding GROUP BY 1 ORDER BY 1") == [
+            ("default", 300), ("new", 5),
+        ]  # fmt: skip
 
 
 def test_where_the_copies_find_no_room_the_index_is_filled_one_by_one(
