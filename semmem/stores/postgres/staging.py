@@ -23,7 +23,18 @@ from semmem.model.errors import StoreUnavailable
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
-__all__ = ["STAGING", "TABLE", "NotNow", "clear", "copy", "is_free", "lock_writers_out", "replace", "swap"]
+__all__ = [
+    "STAGING",
+    "TABLE",
+    "NotNow",
+    "clear",
+    "clear_left",
+    "copy",
+    "is_free",
+    "lock_writers_out",
+    "replace",
+    "swap",
+]
 
 _SQL = statements("postgres")
 
@@ -55,6 +66,12 @@ def clear(connection: Connection) -> None:
     """Delete the staging vectors and their index."""
     connection.execute(_SQL["embedding_index_drop"].format(table=STAGING))
     connection.execute(_SQL["staging_clear"])
+
+
+def clear_left(connection: Connection) -> None:
+    """Delete the copies that an earlier ``maintain`` has left, if there are any and no rebuild fills the table."""
+    if only(connection.execute(_SQL["staging_left"]))[0] and is_free(connection):
+        clear(connection)
 
 
 def copy(connection: Connection, indexed: Collection[str] = ()) -> None:

@@ -72,13 +72,16 @@ def _index(connection: Connection, dimensions: int, table: str) -> int | None:
     new, held, is_ready = sum(waiting.values()), _held(connection, table), ready(connection, table)
     entries = _entries(connection, table, held) if is_ready else held
     gone = entries - held
+    needed, most = _memory(connection, held + new, dimensions)
+    fits = needed <= most
+    anew = bool(large) and (not is_ready or (fits and _worn(new, gone, held)))
+    if table == TABLE and not anew:
+        with suppress(LockNotAvailable), session_setting(connection, "lock_timeout", _PATIENCE):
+            staging.clear_left(connection)
     if not large and (not held or not is_ready or _worn(0, gone, held)):
         if _given_up(connection, table):  # it serves nobody, and without it the rows of vectors that are gone go fast
             vacuum(connection, [table], "INDEX_CLEANUP ON")
         return 0
-    needed, most = _memory(connection, held + new, dimensions)
-    fits = needed <= most
-    anew = not is_ready or (fits and _worn(new, gone, held))
     takes_out = is_ready and not fits and _worn(0, gone, held)
     if not (anew or new or takes_out):
         return 0

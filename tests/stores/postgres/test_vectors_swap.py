@@ -17,7 +17,7 @@ import pytest
 import semmem
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.postgres import nearest, staging, upkeep, vector_index, vectors
-from semmem.stores.postgres.moving import namespaces, tables
+from semmem.stores.postgres.moving import tables
 from semmem.stores.resident import loading
 from tests.stores.audit import check, sql
 
@@ -216,6 +216,20 @@ def test_an_index_that_was_kept_is_built_again_where_a_third_of_it_is_gone_meanw
         assert sql(mem, _INDEX)[0][1] == "224"  # 76 of 300 are more than a third of the other 224
 
 
+def test_copies_that_are_not_needed_any_more_are_deleted(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with worn(store_url) as mem:
+        old = sql(mem, _INDEX)
+        with monkeypatch.context() as patch:
+            patch.setattr(staging, "replace", lambda _: False)
+            assert mem.maintain()["busy"] == 1
+        assert sql(mem, _STAGED) == [(300,)]
+        for n in range(200, 300):
+            mem.forget(f"m{n}")
+        assert mem.maintain()["indexed"] == 0
+        assert sql(mem, _STAGED + " UNION ALL SELECT to_regclass('embedding_next_hnsw')::oid::int8") == [(0,), (None,)]
+        assert sql(mem, _INDEX) == old
+
+
 @pytest.mark.nodes
 def test_an_unfinished_rebuild_keeps_its_vectors_and_the_index_is_filled_one_by_one(store_url: str) -> None:
     other = {"name": "other", "dimensions": 3, "fingerprint": "g"}
@@ -363,29 +377,6 @@ def test_writers_wait_while_the_last_copies_are_made_and_readers_do_not(
     with worn(store_url) as mem, mem.store.lasting() as connection:
         before(monkeypatch, "swap", work)
         assert staging.replace(connection)
-
-
-def test_a_namespace_that_is_renamed_while_vectors_are_copied_leaves_its_copies_behind(
-    store_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copy_rows, copied = namespaces._copy, list[str]()
-
-    def between(pool: Any, connection: Any, table: Any, new: str) -> None:
-        copy_rows(pool, connection, table, new)
-        copied.append(table.name)
-        if table.name == "embedding":
-            mem.store.run(staging.copy)
-
-    with worn(store_url, pool_size=4) as mem:
-        remember(mem, 0, 5, namespace="old")
-        monkeypatch.setattr(namespaces, "_copy", between)
-        assert mem.rename_namespace("old", "new") == 5
-        assert "embedding" in copied
-        assert mem.store.run(staging.replace)
-        check(mem)
-        assert sql(mem, "SELECT namespace, count(*) FROM embedding GROUP BY 1 ORDER BY 1") == [
-            ("default", 300), ("new", 5),
-        ]  # fmt: skip
 
 
 def test_where_the_copies_find_no_room_the_index_is_filled_one_by_one(

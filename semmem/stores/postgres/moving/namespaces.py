@@ -25,7 +25,6 @@ from semmem.model.errors import Conflict, NotFound, SemmemError, StoreUnavailabl
 from semmem.stores.postgres.errors import error_at_work
 from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.postgres.moving.tables import Table
-from semmem.stores.postgres.staging import STAGING
 from semmem.stores.postgres.typed import Connection, TupleRow, only
 from semmem.stores.sql_files import check_limits, statements
 
@@ -86,9 +85,7 @@ def finish(pool: Pooled, *, beside: bool = False) -> int:
 
 def _moved(pool: Pooled, connection: Connection, old: str, new: str, *, stay: bool) -> int:
     """Copy everything to the new name, then open it, and close the old one unless it is to ``stay``."""
-    rebuilt = connection.execute(_SQL["meta_get"], {"key": "embedder_next"}).fetchone() is not None
-    own = _OWN if rebuilt else (*_OWN, STAGING)  # else it has only what maintain copies for itself
-    tables = [table for table in postgres_tables.tables(connection) if table.name not in own]
+    tables = [table for table in postgres_tables.tables(connection) if table.name not in _OWN]
     _transaction(pool, partial(_begin, tables=tables, old=old, new=new, stay=stay))
     with postgres_tables.snapshot(connection):
         here = {"namespace": old}

@@ -166,6 +166,10 @@ SELECT NOT EXISTS (SELECT FROM meta WHERE key = 'embedder_next')
    AND bool_and(pg_has_role(relowner, 'USAGE') AND NOT row_security_active(oid))
 FROM pg_class WHERE oid IN ('embedding'::regclass, 'embedding_next'::regclass);
 
+-- staging_left --
+-- Return whether there are staging vectors.
+SELECT EXISTS (SELECT FROM embedding_next);
+
 -- staging_claim_lock --
 -- Lock out maintain, which fills the staging table while it holds the same lock, until the commit.
 SELECT pg_try_advisory_xact_lock(hashtextextended('semmem index embedding', 0));
