@@ -28,8 +28,8 @@ __all__ = [
     "TABLE",
     "NotNow",
     "clear",
-    "clear_left",
     "copy",
+    "has_copies",
     "is_free",
     "lock_writers_out",
     "replace",
@@ -68,10 +68,9 @@ def clear(connection: Connection) -> None:
     connection.execute(_SQL["staging_clear"])
 
 
-def clear_left(connection: Connection) -> None:
-    """Delete the copies that an earlier ``maintain`` has left, if there are any and no rebuild fills the table."""
-    if only(connection.execute(_SQL["staging_left"]))[0] and is_free(connection):
-        clear(connection)
+def has_copies(connection: Connection) -> bool:
+    """Return whether ``maintain`` has left copies here; False where this user may not delete them."""
+    return bool(only(connection.execute(_SQL["staging_left"]))[0]) and is_free(connection)
 
 
 def copy(connection: Connection, indexed: Collection[str] = ()) -> None:

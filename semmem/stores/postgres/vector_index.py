@@ -9,7 +9,7 @@ vectors in leaves no old row behind, which an update of each row would.
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 from psycopg import Error
 from psycopg.errors import DiskFull, InsufficientPrivilege, LockNotAvailable, UndefinedTable
@@ -39,7 +39,7 @@ _LINKS_BYTES = 800
 """What HNSW's links of one vector take while the index is built, with m = 16; 715 were measured."""
 
 _PATIENCE = "1500ms"
-"""How long readers may have to queue behind us while we wait for the table."""
+"""How long readers, or those who remove memories, may have to queue behind us while we wait for a table."""
 _MAINTAIN_THERE = "run `semmem maintain` with the address of {coordinator}"
 
 
@@ -75,9 +75,10 @@ def _index(connection: Connection, dimensions: int, table: str) -> int | None:
     needed, most = _memory(connection, held + new, dimensions)
     fits = needed <= most
     anew = bool(large) and (not is_ready or (fits and _worn(new, gone, held)))
-    if table == TABLE and not anew:
-        with suppress(LockNotAvailable), session_setting(connection, "lock_timeout", _PATIENCE):
-            staging.clear_left(connection)
+    if table == TABLE and not anew and staging.has_copies(connection):  # an earlier call was going to build it anew
+        nodes.check(connection, mend=_MAINTAIN_THERE)
+        with suppress(LockNotAvailable), _patient(connection):
+            staging.clear(connection)
     if not large and (not held or not is_ready or _worn(0, gone, held)):
         if _given_up(connection, table):  # it serves nobody, and without it the rows of vectors that are gone go fast
             vacuum(connection, [table], "INDEX_CLEANUP ON")
@@ -113,7 +114,7 @@ def _renewed(connection: Connection, dimensions: int, namespaces: Collection[str
     """
     try:
         if not _is_kept(connection, count):
-            with session_setting(connection, "lock_timeout", _PATIENCE):
+            with _patient(connection):
                 staging.clear(connection)
             staging.copy(connection, namespaces)
             vacuum(connection, [STAGING], "ANALYZE")
@@ -123,7 +124,7 @@ def _renewed(connection: Connection, dimensions: int, namespaces: Collection[str
     except (LockNotAvailable, staging.NotNow):
         return False
     except Error:
-        with suppress(Error):
+        with suppress(Error), _patient(connection):
             staging.clear(connection)
         raise
 
@@ -178,13 +179,18 @@ def _memory(connection: Connection, count: int, dimensions: int) -> tuple[int, i
     return count * (2 * min(dimensions, MOST_INDEXED) + _LINKS_BYTES) >> 20, max(_BUILD_MB, most)
 
 
+def _patient(connection: Connection) -> AbstractContextManager[None]:
+    """Bound the wait for a table, behind which others queue, inside the block."""
+    return session_setting(connection, "lock_timeout", _PATIENCE)
+
+
 def _given_up(connection: Connection, table: str) -> bool:
     """Drop the index, to build it anew; return False where it stays.
 
     It does where others go on reading the table, who would have to queue behind us, and where it is not ours.
     """
     try:
-        with session_setting(connection, "lock_timeout", _PATIENCE):
+        with _patient(connection):
             connection.execute(_SQL["embedding_index_drop"].format(table=table))
     except (LockNotAvailable, InsufficientPrivilege):
         return False

@@ -216,6 +216,7 @@ def test_an_index_that_was_kept_is_built_again_where_a_third_of_it_is_gone_meanw
         assert sql(mem, _INDEX)[0][1] == "224"  # 76 of 300 are more than a third of the other 224
 
 
+@pytest.mark.nodes
 def test_copies_that_are_not_needed_any_more_are_deleted(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with worn(store_url) as mem:
         old = sql(mem, _INDEX)

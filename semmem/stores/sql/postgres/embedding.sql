@@ -168,7 +168,7 @@ FROM pg_class WHERE oid IN ('embedding'::regclass, 'embedding_next'::regclass);
 
 -- staging_left --
 -- Return whether there are staging vectors.
-SELECT EXISTS (SELECT FROM embedding_next);
+SELECT EXISTS (SELECT 1 FROM embedding_next LIMIT 1);
 
 -- staging_claim_lock --
 -- Lock out maintain, which fills the staging table while it holds the same lock, until the commit.
