@@ -8,7 +8,7 @@ vectors in leaves no old row behind, which an update of each row would.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, suppress
 
 from psycopg import Error
@@ -92,18 +92,33 @@ def _index(connection: Connection, dimensions: int, table: str) -> int | None:
             names = [namespace for namespace, _ in large]
             return (new or held) if _renewed(connection, dimensions, names, held + new) else None
     if is_ready and not (anew and table == STAGING and _given_up(connection, table)):  # nobody reads that one
-        _take_in(connection, waiting, table)
-        _note_entries(connection, table, entries + new)
-        # otherwise the exact scan would still read the moved rows
-        vacuum(connection, [table], "ANALYZE", *(["INDEX_CLEANUP ON"] if takes_out else []))
-        if takes_out:
-            _note_entries(connection, table, held + new)
+        _insert(connection, table, waiting, entries, (held + new) if takes_out else None)
         return new
+    _build_in_place(connection, dimensions, table, waiting)
+    return new or held
+
+
+def _insert(
+    connection: Connection, table: str, waiting: Mapping[str, int], entries: int, cleaned: int | None = None
+) -> None:
+    """Insert the vectors of the ``waiting`` namespaces into the index; take out those that are gone if told so.
+
+    ``entries`` were put into the index before, and ``cleaned`` is how many it has once those that are gone are out.
+    """
+    _take_in(connection, waiting, table)
+    _note_entries(connection, table, entries + sum(waiting.values()))
+    # otherwise the exact scan would still read the moved rows
+    vacuum(connection, [table], "ANALYZE", *([] if cleaned is None else ["INDEX_CLEANUP ON"]))
+    if cleaned is not None:
+        _note_entries(connection, table, cleaned)
+
+
+def _build_in_place(connection: Connection, dimensions: int, table: str, waiting: Collection[str]) -> None:
+    """Build the index over the table itself, which has none, with the vectors of the ``waiting`` namespaces."""
     connection.execute(_SQL["embedding_index_clear"].format(table=table))
     _take_in(connection, waiting, table)  # building over existing rows is much faster than inserting them
     _build(connection, dimensions, table)
     vacuum(connection, [table], "ANALYZE", "INDEX_CLEANUP ON")  # the new index has none of the rows that go
-    return new or held
 
 
 def _renewed(connection: Connection, dimensions: int, namespaces: Collection[str], count: int) -> bool:
