@@ -833,7 +833,8 @@ class Semmem(ABC):
         - ``stale``: memories that still have such rows: another extractor made them, or they are in another language,
           not readable, or cut for an embedder that is not available
         - ``indexed``: vectors that were indexed; 0 if none is new, if no namespace has 10,000 vectors (fewer are
-          compared one by one), or if another process is indexing, which ``busy`` says
+          compared one by one), or if another process is indexing, or keeps using the vectors, as a backup does;
+          ``busy`` says so
         - ``compared``: memories compared with similar ones only now, because ``on_contradiction`` was ``ignore`` or
           their links could not be made
         - ``moves``: interrupted renames and copies of namespaces that are finished now

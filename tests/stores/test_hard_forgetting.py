@@ -20,7 +20,7 @@ import pytest
 
 import semmem
 from semmem.model.errors import StoreUnavailable
-from semmem.stores.postgres import forget, nearest
+from semmem.stores.postgres import forget, nearest, vector_index
 from tests.stores.audit import sql
 
 FIELDS = ("text", "earlier", "title", "tag", "metadata", "author", "session", "source", "secret", "link")
@@ -118,14 +118,14 @@ def test_a_hard_forget_leaves_no_byte_of_a_vector_and_maintain_builds_the_index_
         assert (table in before["whole"], index in before["half"]) == (True, True)
         assert mem.forget("m7", hard=True) == 1
         assert files_with(place, needles) == {"whole": set(), "half": set()}
-        assert not mem.store.run(nearest._ready)  # so that nobody waits while it is built
+        assert not mem.store.run(vector_index.ready)  # so that nobody waits while it is built
 
         def nearest_to(n: int) -> str:
             return mem.recall("note", vector=vectors[n], recipe="dense", limit=1)[0].memory.id
 
         assert [nearest_to(n) for n in (6, 8, 119)] == ["m6", "m8", "m119"]
         assert mem.maintain()["indexed"] == 119
-        assert mem.store.run(nearest._ready)
+        assert mem.store.run(vector_index.ready)
         assert [nearest_to(n) for n in (6, 8, 119)] == ["m6", "m8", "m119"]
 
 

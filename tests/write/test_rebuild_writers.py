@@ -8,7 +8,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.stores.postgres import nearest, vectors
+from semmem.stores.postgres import nearest, staging, vector_index
 from tests.stores.audit import sql
 from tests.write.other_embedder import Other, filled_by, notes
 
@@ -82,9 +82,9 @@ def test_a_semmem_that_rebuilds_itself_writes_on_with_the_new_embedder(mem: Semm
 def test_the_tables_change_places_only_when_nobody_is_at_work_in_them(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "_PATIENCE", "50ms")
-    monkeypatch.setattr(vectors, "_READERS_PATIENCE", "50ms")
-    monkeypatch.setattr(vectors, "_TURNS", 2)
+    monkeypatch.setattr(staging, "_PATIENCE", "50ms")
+    monkeypatch.setattr(staging, "_READERS_PATIENCE", "50ms")
+    monkeypatch.setattr(staging, "_TURNS", 2)
     other = Other()
     who = {"name": "other", "dimensions": 256, "fingerprint": "other-1"}
     mem.store.vectors.open_staging(who)
@@ -144,6 +144,6 @@ def test_an_index_that_cannot_be_built_leaves_the_connection_as_it_was(
     with mem.store.lasting() as connection:
         before = connection.execute(asked).fetchone()
         with pytest.raises(psycopg.errors.DataException, match="expected 7 dimensions, not 256"):
-            nearest.index(connection, 7)
+            vector_index.index(connection, 7)
         assert connection.execute(asked).fetchone() == before
         assert before != ("512MB",)

@@ -26,10 +26,10 @@ from semmem.stores.packed_postings import FORWARD, POSTING, mentions
 from semmem.stores.postgres import life
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import filter_parameters
-from semmem.stores.postgres.nearest import INDEXED
 from semmem.stores.postgres.postings import count_change, send_change
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vacuum import session_setting, vacuum
+from semmem.stores.postgres.vector_index import INDEXED
 from semmem.stores.sql_files import statements
 
 __all__ = [

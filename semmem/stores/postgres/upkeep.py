@@ -26,7 +26,7 @@ from semmem.model.errors import SemmemError
 from semmem.model.recipe import GraphSettings
 from semmem.model.store import Keep
 from semmem.model.types import Filters
-from semmem.stores.postgres import forget, links, nearest, postings
+from semmem.stores.postgres import forget, links, postings, vector_index
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vacuum import session_setting, vacuum
@@ -287,7 +287,7 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
         store.run(lambda c: vacuum(c, (*_TABLES, *_EMPTIED), "ANALYZE"))
     else:
         store.run(lambda c: c.execute(f"ANALYZE {', '.join(_TABLES)}"))
-    indexed = _indexed(store, store.vectors.embedder(), embedded)
+    indexed = _indexed(store, store.vectors.embedder())
     counts = {"folded": flushed, "joined": merged, "indexed": indexed or 0, **({"busy": 1} if indexed is None else {})}
     if embedded:
         store.run(lambda c: c.execute("CHECKPOINT"))  # moves what the log holds into the tables
@@ -389,7 +389,7 @@ def _report(store: PostgresStore) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None, shrink: bool) -> int | None:
+def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None) -> int | None:
     """Insert vectors into the index; start again where a rebuild has replaced the embedder meanwhile.
 
     Returns how many, None where another process does so at this moment.
@@ -397,12 +397,12 @@ def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None, shrink: b
     if identity is None:
         return 0
     try:
-        return store.run(lambda c: nearest.index(c, identity["dimensions"], shrink=shrink))
+        return store.run(lambda c: vector_index.index(c, identity["dimensions"]))
     except (Error, SemmemError):
         now = store.vectors.embedder()
         if now is None or dict(now) == dict(identity):
             raise
-        return store.run(lambda c: nearest.index(c, now["dimensions"], shrink=shrink))
+        return store.run(lambda c: vector_index.index(c, now["dimensions"]))
 
 
 def _others(

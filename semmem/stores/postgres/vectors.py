@@ -1,9 +1,8 @@
 """Vectors in PostgreSQL: the embedder that fills the store, missing vectors, and another embedder's staging vectors.
 
-The staging vectors (``embedding_next``) are a table like ``embedding`` that a rebuild fills while reads and writes go
-on. When few vectors are missing in it, the two tables swap names in one transaction. A writer of vectors reads which
-embedder fills the store once it holds its lock on the table, so no vector of the old embedder can be written after the
-swap.
+A rebuild fills the staging vectors while reads and writes go on; see semmem.stores.postgres.staging. When few are
+missing, they replace the present ones. A writer of vectors reads which embedder fills the store once it holds its lock
+on the table, so no vector of the old embedder can be written after the swap.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import numpy as np
-import psycopg
 from numpy.typing import NDArray
 from pgvector import Vector
 from psycopg.types.json import Jsonb
@@ -25,9 +23,10 @@ from semmem.model.protocols import Embed
 from semmem.model.store.encoded import vector_embedder
 from semmem.model.types import Memory
 from semmem.stores.filled_by import agree, claimed, unfinished
-from semmem.stores.postgres import nearest, nodes
+from semmem.stores.postgres import nearest, nodes, vector_index
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import made_by, memory_of, turns_of
+from semmem.stores.postgres.staging import STAGING, TABLE, NotNow, clear, lock_writers_out, swap
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vacuum import vacuum
 from semmem.stores.sql_files import statements
@@ -36,19 +35,8 @@ __all__ = ["PostgresVectors", "claim", "fact"]
 
 _SQL = statements("postgres")
 
-_TABLE, _STAGING = "embedding", "embedding_next"
-
-_PATIENCE = "1500ms"
-"""How long writers may queue while this waits for a running writer, or for autovacuum to give way."""
-
-_READERS_PATIENCE = "200ms"
-
-_TURNS, _PAUSE = 10, 0.05
+_INDEXING_PATIENCE_S, _PAUSE_S = 900.0, 0.2
 _REBUILD_THERE = "run `semmem rebuild` with the address of {coordinator}"
-
-
-class _NotNow(Exception):
-    """Raised to roll back and try later: too many vectors are missing, or the table is in use."""
 
 
 def claim(connection: Connection, embedder: Mapping[str, Any]) -> None:
@@ -79,11 +67,10 @@ class PostgresVectors:
         """Forget which embedder fills the store, if it holds no vector and nobody writes."""
 
         def work(connection: Connection) -> None:
-            connection.execute(f"SET LOCAL lock_timeout TO '{_PATIENCE}'")
-            _locked(connection, "staging_write_lock")
+            lock_writers_out(connection)
             connection.execute(_SQL["meta_release"])
 
-        with suppress(_NotNow):
+        with suppress(NotNow):
             self._pool.transaction(work)
 
     # ------------------------------------------------------------------ reading
@@ -190,7 +177,7 @@ class PostgresVectors:
         self, after: tuple[str, int], limit: int, *, staging: bool = False
     ) -> Sequence[tuple[int, Memory]]:
         """Return (row id, memory) of indexed memories without a vector, by (namespace, row id), from ``after`` on."""
-        return self._pool.run(lambda c: _missing(c, after, limit, _STAGING if staging else _TABLE))
+        return self._pool.run(lambda c: _missing(c, after, limit, STAGING if staging else TABLE))
 
     def count_missing(self) -> int:
         """Return how many indexed memories, or parts of one, have no vector."""
@@ -216,7 +203,7 @@ class PostgresVectors:
         Raises EmbedderReplaced, and stores none, when ``by`` does not (any longer) fill the store or its staging
         vectors.
         """
-        table = _STAGING if staging else _TABLE
+        table = STAGING if staging else TABLE
 
         def work(connection: Connection) -> None:
             _add(connection, rows, table, "FOR KEY SHARE OF m")
@@ -240,7 +227,8 @@ class PostgresVectors:
     def open_staging(self, identity: Mapping[str, Any]) -> tuple[int, str | None]:
         """Let ``identity`` fill the staging vectors; return how many there are, and whose were deleted for it.
 
-        Raises StoreUnavailable on a worker of Citus, where the tables could not change places in the end.
+        Where ``maintain`` is building the index of vectors in their table, that is waited for. Raises StoreUnavailable
+        where it goes on, and on a worker of Citus, where the tables could not change places in the end.
         """
 
         def work(connection: Connection) -> tuple[int, str | None]:
@@ -248,11 +236,22 @@ class PostgresVectors:
             before = fact(connection, "embedder_next")
             if before is not None and dict(before) == dict(identity):
                 return int(only(connection.execute(_SQL["staging_count"]))[0]), None
+            if before is None and not only(connection.execute(_SQL["staging_claim_lock"]))[0]:
+                raise NotNow
             dropped = _clear(connection)
             connection.execute(_SQL["meta_set"], {"key": "embedder_next", "value": Jsonb(dict(identity))})
             return 0, dropped
 
-        return self._pool.transaction(work)
+        end = time.monotonic() + _INDEXING_PATIENCE_S
+        while True:
+            try:
+                return self._pool.transaction(work)
+            except NotNow:
+                if time.monotonic() > end:
+                    raise StoreUnavailable(
+                        "`semmem maintain` is building the index of vectors; call the same rebuild when it is done."
+                    ) from None
+                time.sleep(_PAUSE_S)
 
     def drop_staging(self) -> str | None:
         """Delete the staging vectors; return the name of their embedder, None where there were none."""
@@ -264,8 +263,8 @@ class PostgresVectors:
         """Index and analyse the staging vectors, if they are many; return the number of indexed vectors."""
 
         def work(connection: Connection) -> int:
-            count = nearest.index(connection, dimensions, _STAGING) or 0
-            vacuum(connection, [_STAGING], "ANALYZE")
+            count = vector_index.index(connection, dimensions, STAGING) or 0
+            vacuum(connection, [STAGING], "ANALYZE")
             return count
 
         return self._pool.run(work)
@@ -279,55 +278,29 @@ class PostgresVectors:
         """
 
         def work(connection: Connection) -> int:
-            connection.execute(f"SET LOCAL lock_timeout TO '{_PATIENCE}'")
-            _locked(connection, "staging_write_lock")
+            lock_writers_out(connection)
             agree(fact(connection, "embedder_next"), identity)
-            late = _missing(connection, ("", 0), 2**31 if most is None else most + 1, _STAGING)
+            late = _missing(connection, ("", 0), 2**31 if most is None else most + 1, STAGING)
             if most is not None and len(late) > most:
-                raise _NotNow
+                raise NotNow
             if late:
                 vectors = embed([memory for _, memory in late])
                 rows = [(m.namespace, row_id, v) for (row_id, m), v in zip(late, vectors, strict=True)]
-                _add(connection, rows, _STAGING, "")  # no row lock: who forgets now waits for us, and deletes then
-            connection.execute(f"SET LOCAL lock_timeout TO '{_READERS_PATIENCE}'")
-            _swap(connection)
+                _add(connection, rows, STAGING, "")  # no row lock: who forgets now waits for us, and deletes then
+            swap(connection)
+            connection.execute(_SQL["staging_adopt"])
+            connection.execute(_SQL["meta_drop"], {"key": "embedder_next"})
             return len(late)
 
         try:
             return self._pool.transaction(work)
-        except _NotNow:
+        except NotNow:
             return None
-
-
-def _swap(connection: Connection) -> None:
-    for _ in range(_TURNS):  # each try lets readers queue only for a moment
-        try:
-            with connection.transaction():
-                connection.execute(_SQL["staging_own_lock"])
-                for command in _SQL["staging_swap"].split(";\n"):  # one by one, as a cluster of several nodes requires
-                    connection.execute(command)
-            return
-        except psycopg.errors.LockNotAvailable:
-            time.sleep(_PAUSE)
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise StoreUnavailable(
-                "The new vectors are made, but this database user may not replace the old ones by them; call the "
-                "same rebuild as the owner of the table semmem.embedding, and it continues from here."
-            ) from error
-    raise _NotNow
-
-
-def _locked(connection: Connection, statement: str) -> None:
-    try:
-        connection.execute(_SQL[statement])
-    except psycopg.errors.LockNotAvailable:
-        raise _NotNow from None
 
 
 def _clear(connection: Connection) -> str | None:
     before = fact(connection, "embedder_next")
-    connection.execute(_SQL["embedding_index_drop"].format(table=_STAGING))
-    connection.execute(_SQL["staging_clear"])
+    clear(connection)
     connection.execute(_SQL["meta_drop"], {"key": "embedder_next"})
     return None if before is None else str(before["name"])
 
@@ -352,5 +325,5 @@ def _add(connection: Connection, rows: Sequence[tuple[str, int, NDArray[Any]]], 
             "vectors": [Vector(vector).to_text() for _, vector in own_rows],
         }
         connection.execute(_SQL["embedding_add"].format(table=table, lock=lock), parameters)
-        if table == _TABLE:
+        if table == TABLE:
             connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})

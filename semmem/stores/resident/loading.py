@@ -10,7 +10,7 @@ import psycopg
 from semmem.model.errors import SemmemError
 from semmem.model.store import Moved
 from semmem.stores.packed_postings import CANDIDATE, FORWARD, unpack_candidates
-from semmem.stores.postgres.connection import Pooled, pipelined_transaction
+from semmem.stores.postgres.connection import Pooled, on_nodes, pipelined_transaction
 from semmem.stores.postgres.encoding import corrections_of
 from semmem.stores.postgres.typed import Connection, Cursor, only
 from semmem.stores.resident.block import PER_MEMORY, Block, Rows
@@ -39,7 +39,7 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
 
     def read(connection: Connection) -> Model | None:
         with connection.transaction():
-            connection.execute(_SQL["resident_snapshot"])
+            _begin(connection)
             state_row = connection.execute(_SQL["resident_state"], where, binary=True).fetchone()
             if state_row is None:
                 return None
@@ -62,6 +62,17 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
     return _run_or_none(pool, read)
 
 
+def _begin(connection: Connection) -> None:
+    """Begin a snapshot, and let no other table take the place of the vectors meanwhile.
+
+    Not on several nodes: every one would be asked for the lock, also one that is down. There a model may lack the
+    vectors of memories that came in the last moment before a swap, until the namespace changes.
+    """
+    connection.execute(_SQL["resident_snapshot"])
+    if not on_nodes(connection):
+        connection.execute(_SQL["embedding_stay"])
+
+
 def follow(pool: Pooled, model: Model, most: int) -> Model | None:
     """Load the changes since ``model``; None where there are too many or they are not known."""
     before = model.state
@@ -69,7 +80,7 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
 
     def read(connection: Connection) -> Model | None:
         with pipelined_transaction(connection):
-            connection.execute(_SQL["resident_snapshot"])
+            _begin(connection)
             state_cursor = connection.execute(_SQL["resident_state"], where, binary=True)
             changes = connection.execute(_SQL["resident_changes"], where)
             correction_cursor = connection.execute(_SQL["corrections"], where, binary=True)

@@ -13,7 +13,7 @@ import pytest
 from pgvector import Vector
 
 import semmem
-from semmem.stores.postgres import nearest
+from semmem.stores.postgres import nearest, staging, vector_index
 from tests.stores.audit import sql
 
 
@@ -101,14 +101,14 @@ def test_of_two_that_maintain_a_store_at_once_one_indexes_the_vectors(
     with semmem.connect(store_url, embedder="none", pool_size=2) as mem:
         mem.remember_many({"id": f"m{n:03}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors))
         indexing, finished = threading.Event(), threading.Event()
-        take_in = nearest._take_in
+        build = vector_index._build
 
         def slow(*given: Any) -> None:
             indexing.set()
             assert finished.wait(60)
-            take_in(*given)
+            build(*given)
 
-        monkeypatch.setattr(nearest, "_take_in", slow)
+        monkeypatch.setattr(vector_index, "_build", slow)
         with ThreadPoolExecutor(1) as other:
             first = other.submit(mem.maintain)
             try:
@@ -118,7 +118,7 @@ def test_of_two_that_maintain_a_store_at_once_one_indexes_the_vectors(
                 finished.set()
             assert first.result()["indexed"] == 60
         assert mem.maintain()["indexed"] == 0
-        assert mem.store.run(nearest._ready)
+        assert mem.store.run(vector_index.ready)
 
 
 def test_maintain_leaves_no_old_rows_of_the_vectors_that_it_takes_into_the_index(
@@ -235,7 +235,7 @@ def test_an_index_that_cannot_be_built_anew_loses_its_gone_vectors_once_they_are
         mem.remember_many({"id": f"m{n:03}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors))
         assert mem.maintain()["indexed"] == 200
         [(built, _)], [(before,)] = sql(mem, index), sql(mem, pages)
-        monkeypatch.setattr(nearest, "_memory", lambda *_: (2, 1))
+        monkeypatch.setattr(vector_index, "_memory", lambda *_: (2, 1))
         for n in range(150, 200):
             mem.forget(f"m{n:03}")
         assert mem.maintain()["indexed"] == 0
@@ -263,18 +263,26 @@ def indexed(monkeypatch: pytest.MonkeyPatch, mem: semmem.Semmem) -> Any:
     return lambda: mem.store.run(lambda c: c.execute(file).fetchone())
 
 
-def test_nobody_waits_for_an_index_that_is_built_anew_beside_a_long_reader(
+def test_an_index_that_is_built_beside_a_long_reader_is_kept_until_the_next_maintain(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest, "_PATIENCE", "200ms")
+    monkeypatch.setattr(staging, "_READERS_PATIENCE", "50ms")
+    monkeypatch.setattr(staging, "_TURNS", 2)
+    kept = "SELECT 'embedding_next_hnsw'::regclass::oid::int8"
     with semmem.connect(store_url, embedder="none", resident_mb=0) as mem:
         look = indexed(monkeypatch, mem)
         before, _ = look()
-        with psycopg.connect(mem.store.url) as reader, ThreadPoolExecutor(1) as other:
+        with psycopg.connect(mem.store.url) as reader:
             reader.execute("SELECT count(*) FROM semmem.embedding")  # the transaction stays open, as that of a backup
-            assert other.submit(mem.maintain).result(60)["indexed"] == 140
+            done = mem.maintain()
+            assert (done["indexed"], done["busy"]) == (0, 1)
             assert len(mem.recall("note", vector=[1.0] * 8, recipe="dense", limit=5).hits) == 5
-        assert look() == (before, 340)
+            assert look() == (before, 200)
+            [(built,)] = sql(mem, kept)
+            assert mem.maintain()["busy"] == 1
+            assert sql(mem, kept) == [(built,)]  # it is not built again
+        assert mem.maintain()["indexed"] == 140
+        assert look() == (built, 340)
 
 
 def test_an_index_that_does_not_fit_the_memory_for_building_it_is_filled_one_by_one(
@@ -283,9 +291,9 @@ def test_an_index_that_does_not_fit_the_memory_for_building_it_is_filled_one_by_
     with semmem.connect(store_url, embedder="none") as mem:
         look = indexed(monkeypatch, mem)
         before, _ = look()
-        monkeypatch.setattr(nearest, "_BUILD_MB", 0)
-        monkeypatch.setattr(nearest.machine, "memory", lambda: 0)
-        monkeypatch.setattr(nearest, "_LINKS_BYTES", 1 << 20)
+        monkeypatch.setattr(vector_index, "_BUILD_MB", 0)
+        monkeypatch.setattr(vector_index.machine, "memory", lambda: 0)
+        monkeypatch.setattr(vector_index, "_LINKS_BYTES", 1 << 20)
         assert mem.maintain()["indexed"] == 140
         assert look() == (before, 340)
 
@@ -322,9 +330,9 @@ def test_a_user_who_does_not_own_the_index_fills_it_one_by_one(store_url: str, m
 def test_a_large_index_is_built_in_memory(
     monkeypatch: pytest.MonkeyPatch, host: str, count: int, machine: int, memory: str
 ) -> None:
-    monkeypatch.setattr(nearest.machine, "memory", lambda: machine)
+    monkeypatch.setattr(vector_index.machine, "memory", lambda: machine)
     connection = SimpleNamespace(info=SimpleNamespace(host=host))
-    assert nearest.build_memory(connection, count, 384) == memory
+    assert vector_index.build_memory(connection, count, 384) == memory
 
 
 def test_the_embedded_server_is_reached_by_a_socket(embedded_url: str) -> None:

@@ -149,7 +149,7 @@ def unindexed(mem: Semmem, counts: Mapping[str, int]) -> str | None:
     from semmem.stores.postgres.nearest import INDEX_FROM
 
     if counts.get("busy"):
-        return "No vectors were indexed here, because another process is indexing."
+        return "No vectors were indexed here, because another process is indexing, or keeps using the vectors."
     if counts.get("indexed", 1) or not mem.stats().vectors:
         return None
     if all(one.memories < INDEX_FROM for one in mem.namespaces()):

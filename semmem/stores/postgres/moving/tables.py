@@ -21,7 +21,7 @@ from psycopg.pq.abc import PGconn
 from psycopg.waiting import Wait
 
 from semmem.model.reports import NamespaceHash
-from semmem.stores.postgres import nearest, row_security
+from semmem.stores.postgres import nearest, row_security, vector_index
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
@@ -155,6 +155,7 @@ def snapshot(connection: Connection) -> Iterator[None]:
     old = connection.info.server_version < _HAS_TRANSACTION_TIMEOUT
     with connection.transaction():
         connection.execute(_SQL["move_snapshot_old" if old else "move_snapshot"])
+        connection.execute(_SQL["embedding_stay"])
         yield
 
 
@@ -306,7 +307,9 @@ def index_vectors(connection: Connection) -> bool:
         return False
     count = only(connection.execute(_SQL["embedding_in_index_count"].format(table=_VECTORS)))[0]
     dimensions = int(row[0]["dimensions"])
-    connection.execute(f"SET LOCAL maintenance_work_mem TO '{nearest.build_memory(connection, count, dimensions)}'")
+    connection.execute(
+        f"SET LOCAL maintenance_work_mem TO '{vector_index.build_memory(connection, count, dimensions)}'"
+    )
     connection.execute(_SQL["embedding_index_drop"].format(table=_VECTORS))
     statement = nearest.with_index("embedding_index", dimensions, _VECTORS)
     connection.execute(statement.replace(" CONCURRENTLY", ""))  # nobody else uses a store that is being filled

@@ -90,10 +90,9 @@ SELECT substring(obj_description(to_regclass('{table}_hnsw'), 'pg_class') FROM '
 -- Note that number.
 COMMENT ON INDEX {table}_hnsw IS '{entries}';
 
--- embedding_unindexed --
--- Count the vectors that wait for the index, in namespaces large enough to need it.
-SELECT namespace, count(*) FILTER (WHERE NOT indexed), count(*) FROM {table}
-GROUP BY namespace HAVING count(*) >= %(least)s AND count(*) FILTER (WHERE NOT indexed) > 0;
+-- embedding_large --
+-- Count the vectors that wait for the index, in each namespace large enough to need it.
+SELECT namespace, count(*) FILTER (WHERE NOT indexed) FROM {table} GROUP BY namespace HAVING count(*) >= %(least)s;
 
 -- embedding_take_in --
 -- Mark some thousands of vectors as indexed at a time, so that no transaction is long.
@@ -155,6 +154,55 @@ SELECT count(*) FROM embedding_next;
 -- Delete the staging vectors: they are of another embedder, or no longer wanted.
 TRUNCATE embedding_next;
 
+-- embedding_stay --
+-- Let no other table take the place of the vectors until the end of the transaction. A transaction that reads one snapshot
+-- begins with this, before it has that snapshot: what is copied to the other table later would not be in it.
+LOCK TABLE embedding IN ACCESS SHARE MODE;
+
+-- staging_free --
+-- Return whether maintain may copy the vectors to the staging table: no rebuild fills it or was interrupted, and this user
+-- owns both tables, and sees each row of them.
+SELECT NOT EXISTS (SELECT FROM meta WHERE key = 'embedder_next')
+   AND bool_and(pg_has_role(relowner, 'USAGE') AND NOT row_security_active(oid))
+FROM pg_class WHERE oid IN ('embedding'::regclass, 'embedding_next'::regclass);
+
+-- staging_left --
+-- Return whether there are staging vectors.
+SELECT EXISTS (SELECT 1 FROM embedding_next LIMIT 1);
+
+-- staging_claim_lock --
+-- Lock out maintain, which fills the staging table while it holds the same lock, until the commit.
+SELECT pg_try_advisory_xact_lock(hashtextextended('semmem index embedding', 0));
+
+-- staging_range --
+-- Return the place of the last of some thousands of vectors behind another place.
+SELECT namespace, ord FROM (
+    SELECT namespace, ord FROM embedding WHERE (namespace, ord) > (%(namespace)s COLLATE "C", %(after)s)
+    ORDER BY namespace, ord LIMIT %(size)s) AS range_of
+ORDER BY namespace DESC, ord DESC LIMIT 1;
+
+-- staging_copy_lock --
+-- Lock out whoever deletes staging vectors, before the next statement sees which vectors there are.
+LOCK TABLE embedding_next IN SHARE ROW EXCLUSIVE MODE;
+
+-- staging_copy --
+-- Copy a range of vectors that have no copy yet.
+INSERT INTO embedding_next (namespace, ord, vector, indexed)
+SELECT namespace, ord, vector, namespace = ANY(%(indexed)s) FROM embedding
+WHERE (namespace, ord) > (%(namespace)s COLLATE "C", %(after)s) AND (namespace, ord) <= (%(last)s COLLATE "C", %(upto)s)
+ON CONFLICT (namespace, ord) DO NOTHING;
+
+-- staging_late --
+-- Copy the last vectors that have no copy, under the lock of the vectors.
+INSERT INTO embedding_next (namespace, ord, vector, indexed)
+SELECT e.namespace, e.ord, e.vector, false FROM embedding e
+WHERE NOT EXISTS (SELECT FROM embedding_next n WHERE n.namespace = e.namespace AND n.ord = e.ord);
+
+-- staging_gone --
+-- Delete the copies of vectors that are gone, under the same lock.
+DELETE FROM embedding_next n
+WHERE NOT EXISTS (SELECT FROM embedding e WHERE e.namespace = n.namespace AND e.ord = n.ord);
+
 -- staging_write_lock --
 -- Lock out writers of vectors; readers continue.
 LOCK TABLE embedding IN SHARE ROW EXCLUSIVE MODE;
@@ -177,8 +225,10 @@ ALTER TABLE embedding_before RENAME TO embedding_next;
 ALTER INDEX embedding_before_pkey RENAME TO embedding_next_pkey;
 ALTER INDEX embedding_before_rest RENAME TO embedding_next_rest;
 TRUNCATE embedding_next;
+
+-- staging_adopt --
+-- Record that the embedder of the staging vectors fills the store.
 UPDATE meta SET value = (SELECT value FROM meta WHERE key = 'embedder_next') WHERE key = 'embedder';
-DELETE FROM meta WHERE key = 'embedder_next';
 
 -- rebuild_lock --
 -- Lock out other rebuilds for as long as the connection lives.
