@@ -22,6 +22,9 @@ from semmem.write.screening import CredentialWarning
 from tests.stores.audit import check, sql
 from tests.write.sentences import items
 
+DUE = postings.NamespaceBacklog(0, postings.BULK_KEYS, 0)
+"""Of a namespace whose pending memories are enough for a flush beside a bulk."""
+
 
 @pytest.fixture
 def mem(store_url: str) -> Iterator[Semmem]:
@@ -201,7 +204,7 @@ def test_nobody_waits_for_the_fold_of_another_bulk_and_closing_waits_for_none(
     with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
         flushing = vars(mem.store)["_flushing"]
         monkeypatch.setattr(postings, "flush_and_compact", flush_and_compact)
-        flushing.begin(["default"], {})
+        flushing.begin(["default"], {"default": DUE})
         assert begun.wait(30)
         with ThreadPoolExecutor(1) as other:
             other.submit(flushing.finish).result(30)
@@ -222,7 +225,7 @@ def test_half_of_the_connections_are_left_to_recalls(store_url: str, monkeypatch
     with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
         flushing = vars(mem.store)["_flushing"]
         monkeypatch.setattr(postings, "flush_and_compact", flush_and_compact)
-        flushing.begin(["one", "two", "three"], {})
+        flushing.begin(["one", "two", "three"], {"one": DUE, "two": DUE, "three": DUE})
         leave.set()
         flushing.finish()
     assert sorted(callers) == sorted(["semmem-flush", "semmem-flush", threading.current_thread().name])
@@ -237,7 +240,7 @@ def test_a_child_process_does_not_wait_for_a_fold_of_its_parent(
     with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
         flushing = vars(mem.store)["_flushing"]
         monkeypatch.setattr(postings, "flush_and_compact", lambda *_, **__: 0 if leave.wait(30) else 1)
-        flushing.begin(["default"], {})
+        flushing.begin(["default"], {"default": DUE})
         if not (child := os.fork()):
             flushing.finish()
             os._exit(7)

@@ -57,6 +57,7 @@ __all__ = [
     "on_nodes",
     "pipelined",
     "pipelined_transaction",
+    "sent",
 ]
 
 # A lost connection is retried or raised as an error; log lines of psycopg and its pool would only alarm users.
@@ -558,6 +559,12 @@ def bounded(conninfo: str) -> str:
         return conninfo
     join = " " if "://" not in conninfo else "&" if "?" in conninfo else "?"
     return f"{conninfo}{join}connect_timeout={_CONNECT_S}"
+
+
+def sent(connection: Connection, queries: Iterable[_Query]) -> list[Cursor]:
+    """Send statements together, in one round trip however many they are; return their cursors."""
+    with pipelined(connection):
+        return [connection.execute(_SQL[name], parameters) for name, parameters in queries]
 
 
 def pipelined(connection: Connection) -> AbstractContextManager[object]:

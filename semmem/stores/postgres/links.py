@@ -8,9 +8,10 @@ the second sees the first.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from semmem.model.history import DEEPEST, MOST_LINKS, MOST_SIMILAR, WAITING_S, L
 from semmem.model.types import LinkType, Undecided
 from semmem.stores.link_rules import fates_of, linking
 from semmem.stores.postgres import encoding
-from semmem.stores.postgres.connection import on_nodes, pipelined
+from semmem.stores.postgres.connection import on_nodes, pipelined, sent
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.postings import FEW, count_change
 from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
@@ -221,12 +222,13 @@ def _pending_comparison(row: TupleRow) -> PendingComparison:
 
 def firsts(connection: Connection, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
     """Return the id of the memory that already has the content of a row, for rows not stored because of it."""
-    ids_by_name = {}
-    for namespace in sorted({row.memory.namespace for row in rows}):
-        own_rows = [row for row in rows if row.memory.namespace == namespace]
-        for id, first in connection.execute(_SQL["memory_firsts"], _contents(namespace, own_rows)).fetchall():
-            ids_by_name[namespace, id] = first
-    return ids_by_name
+    rows_by_namespace: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        rows_by_namespace[row.memory.namespace].append(row)
+    names = sorted(rows_by_namespace)
+    cursors = sent(connection, (("memory_firsts", _contents(n, rows_by_namespace[n])) for n in names))
+    each = zip(names, cursors, strict=True)
+    return {(namespace, id): first for namespace, cursor in each for id, first in cursor.fetchall()}
 
 
 def check_merged(connection: Connection, rows: Sequence[Row]) -> None:
@@ -280,45 +282,57 @@ def ask_similar(
 
     The query finds earlier memories than each one, or those with row ids below ``upto``.
     """
-    cursors = []
-    for namespace, each in sorted(keys.items()):
-        sizes = [len(some) for some in each.values()]
-        key_column = np.fromiter((key for some in each.values() for key in some), np.int64, sum(sizes)).astype(np.int32)
-        row_ids = np.repeat(np.fromiter(each, np.int64, len(each)), sizes)
-        order = np.lexsort((row_ids, key_column))  # in the order of the index
-        key_column, row_ids = key_column[order].astype(np.int64), row_ids[order]
-        once = np.ones(len(key_column), dtype=bool)  # two keys of a memory may have their lower four bytes in common
-        once[1:] = (key_column[1:] != key_column[:-1]) | (row_ids[1:] != row_ids[:-1])
-        columns = {"namespace": namespace, "keys": key_column[once], "ords": row_ids[once]}
-        if len(each) > FEW:
-            _copy_keys(connection, namespace, key_column[once], row_ids[once])
-        else:
-            connection.execute(_SQL["likeness_add"], columns)
-        cursors.append((namespace, _find(connection, {**columns, "newest": MOST_SIMILAR, "upto": upto})))
+    columns = [_key_columns(namespace, each) for namespace, each in sorted(keys.items())]
+    if sum(map(len, keys.values())) > FEW:
+        _copy_keys(connection, columns)
+    else:
+        sent(connection, (("likeness_add", one) for one in columns))
+    found = _found(connection, [{**one, "newest": MOST_SIMILAR, "upto": upto} for one in columns])
+    return list(zip(sorted(keys), found, strict=True))
+
+
+def _key_columns(namespace: str, keys: Mapping[int, Sequence[int]]) -> dict[str, Any]:
+    """Return the keys of a namespace's memories and the row id of each, in the order of the index, each pair once."""
+    sizes = [len(some) for some in keys.values()]
+    key_column = np.fromiter((key for some in keys.values() for key in some), np.int64, sum(sizes)).astype(np.int32)
+    row_ids = np.repeat(np.fromiter(keys, np.int64, len(keys)), sizes)
+    order = np.lexsort((row_ids, key_column))
+    key_column, row_ids = key_column[order].astype(np.int64), row_ids[order]
+    once = np.ones(len(key_column), dtype=bool)  # two keys of a memory may have their lower four bytes in common
+    once[1:] = (key_column[1:] != key_column[:-1]) | (row_ids[1:] != row_ids[:-1])
+    return {"namespace": namespace, "keys": key_column[once], "ords": row_ids[once]}
+
+
+def _found(connection: Connection, queries: Sequence[Mapping[str, Any]]) -> list[Cursor]:
+    """Send the queries for memories that share keys, and note the finders; on several nodes this waits for the rows."""
+    if not on_nodes(connection):
+        return sent(connection, (("likeness_find", one) for one in queries))
+    cursors = sent(connection, (("likeness_find_on_nodes", one) for one in queries))
+    notes = []
+    for one, cursor in zip(queries, cursors, strict=True):
+        if finders := sorted({row_id for row_id, *_ in cursor.fetchall()}):
+            notes.append(("likeness_note", {"namespace": one["namespace"], "ords": finders}))
+            cursor.scroll(0, mode="absolute")
+    sent(connection, notes)
     return cursors
 
 
-def _find(connection: Connection, parameters: Mapping[str, Any]) -> Cursor:
-    """Send the query for memories that share keys, and note the finders; on several nodes this waits for its rows."""
-    if not on_nodes(connection):
-        return connection.execute(_SQL["likeness_find"], parameters)
-    cursor = connection.execute(_SQL["likeness_find_on_nodes"], parameters)
-    if finders := sorted({row_id for row_id, *_ in cursor.fetchall()}):
-        connection.execute(_SQL["likeness_note"], {"namespace": parameters["namespace"], "ords": finders})
-        cursor.scroll(0, mode="absolute")
-    return cursor
-
-
-def _copy_keys(connection: Connection, namespace: str, keys: NDArray[Any], ords: NDArray[np.int64]) -> None:
+def _copy_keys(connection: Connection, columns: Sequence[Mapping[str, Any]]) -> None:
     """Store the keys of many memories, as ``likeness_add`` does; COPY logs a page of rows at once."""
-    rows = encoding.key_rows(namespace, keys, ords)
+    rows = [part for one in columns for part in encoding.key_rows(one["namespace"], one["keys"], one["ords"])]
     encoding.copy_packed(connection, "likeness_key", ("namespace", "key", "ord"), rows)
+    of_memories = [row for one in columns for row in _keys_of_memories(one["namespace"], one["keys"], one["ords"])]
+    encoding.copy_rows(connection, "likeness", ("namespace", "ord", "keys"), of_memories)
+
+
+def _keys_of_memories(
+    namespace: str, keys: NDArray[Any], ords: NDArray[np.int64]
+) -> Iterable[tuple[bytes, bytes, bytes]]:
+    """Return the rows (namespace, row id, its keys), each value in COPY's binary format."""
     of_memory = np.argsort(ords, kind="stable")
     row_ids, starts = np.unique(ords[of_memory], return_index=True)
     arrays = map(encoding.int4_array, np.split(keys[of_memory], starts[1:]))
-    name = encoding.text(namespace)
-    of_memories = [(name, encoding.int8(row_id), array) for row_id, array in zip(row_ids.tolist(), arrays, strict=True)]
-    encoding.copy_rows(connection, "likeness", ("namespace", "ord", "keys"), of_memories)
+    return zip(repeat(encoding.text(namespace)), map(encoding.int8, row_ids.tolist()), arrays, strict=False)
 
 
 def forget_keys(connection: Connection, namespace: str, row_ids: NDArray[np.int64]) -> None:

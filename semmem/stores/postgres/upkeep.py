@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import asdict
@@ -176,17 +176,22 @@ class Flushing:
         self._running: dict[int, list[threading.Thread]] = defaultdict(list)
         self._failed: set[int] = set()
 
-    def begin(self, namespaces: Iterable[str], backlog: Mapping[str, tuple[int, int, int]]) -> None:
+    def begin(self, namespaces: Sequence[str], known: Mapping[str, postings.NamespaceBacklog]) -> None:
         """Flush and compact namespaces where that is due for a bulk, in a thread each where there is a place for one.
 
-        ``backlog`` has the row of that statement where it is known.
+        ``known`` are the backlogs that are.
         """
-        for namespace in namespaces:
-            work = partial(self._tidy, namespace, backlog.get(namespace), threading.get_ident())
+        due: Mapping[str, postings.NamespaceBacklog] = {}
+        try:
+            due = postings.backlogs_due(self._store, namespaces, known, bulk=True)
+        except Exception:  # noqa: BLE001  # all is stored and found; no call must end for this
+            self._failed.add(threading.get_ident())
+        for namespace, backlog in due.items():
+            work = partial(self._tidy, namespace, backlog, threading.get_ident())
             if not self._begun(work):
                 work()
 
-    def _tidy(self, namespace: str, backlog: tuple[int, int, int] | None, bulk: int) -> None:
+    def _tidy(self, namespace: str, backlog: postings.NamespaceBacklog | None, bulk: int) -> None:
         try:
             while postings.flush_and_compact(self._store, namespace, backlog, bulk=True):
                 backlog = None  # a batch may bring several times as many keys as one flush takes
