@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -86,10 +86,10 @@ def test_the_next_batch_is_prepared_while_one_is_folded_and_written_after_it(
     prepared, stored = threading.Event(), list[int]()
     real = postings.flush
 
-    def flush(connection: Any, namespace: str, limit: int) -> int:
+    def flush(connection: Any, namespaces: Sequence[str], limit: int) -> int:
         assert prepared.wait(30)  # it would not come while the writer waited for this
         stored.append(connection.execute("SELECT count(*) FROM memory").fetchone()[0])
-        return real(connection, namespace, limit)
+        return real(connection, namespaces, limit)
 
     def stream() -> Iterator[Mapping[str, Any]]:
         for at, item in enumerate(many(60)):
@@ -137,15 +137,15 @@ def test_the_end_of_a_bulk_waits_for_another_one_that_folds_what_comes_first(
     held, waited = threading.Event(), threading.Event()
     own = upkeep._owned
 
-    def wait(connection: Any, namespace: str) -> None:
+    def wait(connection: Any, namespaces: Sequence[str]) -> None:
         waited.set()
-        own(connection, namespace)
+        own(connection, namespaces)
 
     def other() -> None:
         with semmem.connect(store_url, embedder="hashing", pool_size=1) as another:
 
             def flush(connection: Any) -> None:
-                assert postings.flush(connection, "default") == 1
+                assert postings.flush(connection, ["default"]) == 1
                 held.set()
                 assert waited.wait(30)
 
@@ -305,8 +305,8 @@ def test_a_fold_takes_no_more_than_the_first_memories_of_a_bulk_that_have_so_man
 
     real = postings.flush
 
-    def flush(connection: Any, namespace: str, limit: int = 1024) -> int:
-        count = real(connection, namespace, limit)
+    def flush(connection: Any, namespaces: Sequence[str], limit: int = 1024) -> int:
+        count = real(connection, namespaces, limit)
         flushed.append(count)
         return count
 
@@ -324,7 +324,7 @@ def test_a_bulk_joins_the_rows_of_a_key_that_has_enough_new_ones_and_leaves_one_
 
     def fold(text: str) -> None:
         mem.remember(text)
-        mem.store.transaction(partial(postings.flush, namespace="default"))
+        mem.store.transaction(partial(postings.flush, namespaces=["default"]))
 
     def rows() -> list[tuple[int, int]]:
         keys = "SELECT key, count(*) FROM posting WHERE key = ANY(%s) GROUP BY key"
@@ -332,7 +332,7 @@ def test_a_bulk_joins_the_rows_of_a_key_that_has_enough_new_ones_and_leaves_one_
         return [counts[owl], counts[gnu]]
 
     fold("An owl met a gnu.")
-    mem.store.transaction(partial(postings.mark_merged, namespace="default", segments=[1]))  # no new row any more
+    mem.store.transaction(partial(postings.mark_merged, segments={"default": [1]}))  # no new row any more
     fold("The owl left, the gnu stayed.")
     fold("The owl came back.")
     assert rows() == [3, 2]

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakSet
 
@@ -561,10 +562,21 @@ def bounded(conninfo: str) -> str:
     return f"{conninfo}{join}connect_timeout={_CONNECT_S}"
 
 
-def sent(connection: Connection, queries: Iterable[_Query]) -> list[Cursor]:
-    """Send statements together, in one round trip however many they are; return their cursors."""
+def sent(
+    connection: Connection, statement: str, each: Iterable[tuple[str, Mapping[str, Any]]], *, binary: bool = False
+) -> dict[str, Cursor]:
+    """Send a statement for several namespaces, each with its parameters, in one round trip; return their cursors.
+
+    The server executes them in the order given: that is the order in which they lock. For none, nothing is sent.
+    """
+    queries = iter(each)
+    if (first := next(queries, None)) is None:
+        return {}
     with pipelined(connection):
-        return [connection.execute(_SQL[name], parameters) for name, parameters in queries]
+        return {
+            namespace: connection.execute(_SQL[statement], {"namespace": namespace, **parameters}, binary=binary)
+            for namespace, parameters in chain((first,), queries)
+        }
 
 
 def pipelined(connection: Connection) -> AbstractContextManager[object]:

@@ -126,7 +126,7 @@ def _move(
         row_ids, lengths = (np.array([row[column] for row in additions], dtype=np.int64) for column in (0, 1))
         sizes = np.array([len(row[2]) for row in additions], dtype=np.int64)
         segments = invert(row_ids, lengths, sizes, np.concatenate([row[2] for row in additions]), names)
-        copy_segments(connection, namespace, segments)
+        copy_segments(connection, {namespace: segments})
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:

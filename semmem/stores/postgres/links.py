@@ -225,9 +225,8 @@ def firsts(connection: Connection, rows: Sequence[Row]) -> dict[tuple[str, str],
     rows_by_namespace: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         rows_by_namespace[row.memory.namespace].append(row)
-    names = sorted(rows_by_namespace)
-    cursors = sent(connection, (("memory_firsts", _contents(n, rows_by_namespace[n])) for n in names))
-    each = zip(names, cursors, strict=True)
+    contents = ((namespace, _contents(own)) for namespace, own in sorted(rows_by_namespace.items()))
+    each = sent(connection, "memory_firsts", contents).items()
     return {(namespace, id): first for namespace, cursor in each for id, first in cursor.fetchall()}
 
 
@@ -237,9 +236,8 @@ def check_merged(connection: Connection, rows: Sequence[Row]) -> None:
         raise SerializationFailure("Another writer has remembered the same text just now.")
 
 
-def _contents(namespace: str, rows: Sequence[Row]) -> dict[str, Any]:
+def _contents(rows: Sequence[Row]) -> dict[str, Any]:
     return {
-        "namespace": namespace,
         "ids": [row.name[1] for row in rows],
         "contents": [row.content for row in rows],
         "payloads": [row.payload for row in rows],
@@ -270,28 +268,27 @@ def similar(connection: Connection, namespace: str, keys: Mapping[int, Sequence[
     cursors = (
         ask_similar(connection, {namespace: {row_id: keys[row_id] for row_id in stored_row_ids}}, upto=2**62)
         if stored_row_ids
-        else ()
+        else {}
     )
-    return {row_id: rows for _, cursor in cursors for row_id, rows in similar_of(cursor).items()}
+    return {row_id: rows for cursor in cursors.values() for row_id, rows in similar_of(cursor).items()}
 
 
 def ask_similar(
     connection: Connection, keys: Mapping[str, Mapping[int, Sequence[int]]], upto: int = 0
-) -> list[tuple[str, Cursor]]:
+) -> dict[str, Cursor]:
     """Send the keys of each namespace's memories and the query for memories that share some; return the cursors.
 
     The query finds earlier memories than each one, or those with row ids below ``upto``.
     """
-    columns = [_key_columns(namespace, each) for namespace, each in sorted(keys.items())]
+    columns = {namespace: _key_columns(each) for namespace, each in sorted(keys.items())}
     if sum(map(len, keys.values())) > FEW:
         _copy_keys(connection, columns)
     else:
-        sent(connection, (("likeness_add", one) for one in columns))
-    found = _found(connection, [{**one, "newest": MOST_SIMILAR, "upto": upto} for one in columns])
-    return list(zip(sorted(keys), found, strict=True))
+        sent(connection, "likeness_add", columns.items())
+    return _found(connection, {n: {**one, "newest": MOST_SIMILAR, "upto": upto} for n, one in columns.items()})
 
 
-def _key_columns(namespace: str, keys: Mapping[int, Sequence[int]]) -> dict[str, Any]:
+def _key_columns(keys: Mapping[int, Sequence[int]]) -> dict[str, NDArray[Any]]:
     """Return the keys of a namespace's memories and the row id of each, in the order of the index, each pair once."""
     sizes = [len(some) for some in keys.values()]
     key_column = np.fromiter((key for some in keys.values() for key in some), np.int64, sum(sizes)).astype(np.int32)
@@ -300,28 +297,27 @@ def _key_columns(namespace: str, keys: Mapping[int, Sequence[int]]) -> dict[str,
     key_column, row_ids = key_column[order].astype(np.int64), row_ids[order]
     once = np.ones(len(key_column), dtype=bool)  # two keys of a memory may have their lower four bytes in common
     once[1:] = (key_column[1:] != key_column[:-1]) | (row_ids[1:] != row_ids[:-1])
-    return {"namespace": namespace, "keys": key_column[once], "ords": row_ids[once]}
+    return {"keys": key_column[once], "ords": row_ids[once]}
 
 
-def _found(connection: Connection, queries: Sequence[Mapping[str, Any]]) -> list[Cursor]:
+def _found(connection: Connection, queries: Mapping[str, Mapping[str, Any]]) -> dict[str, Cursor]:
     """Send the queries for memories that share keys, and note the finders; on several nodes this waits for the rows."""
     if not on_nodes(connection):
-        return sent(connection, (("likeness_find", one) for one in queries))
-    cursors = sent(connection, (("likeness_find_on_nodes", one) for one in queries))
-    notes = []
-    for one, cursor in zip(queries, cursors, strict=True):
-        if finders := sorted({row_id for row_id, *_ in cursor.fetchall()}):
-            notes.append(("likeness_note", {"namespace": one["namespace"], "ords": finders}))
-            cursor.scroll(0, mode="absolute")
-    sent(connection, notes)
+        return sent(connection, "likeness_find", queries.items())
+    cursors = sent(connection, "likeness_find_on_nodes", queries.items())
+    finders = {n: sorted({row_id for row_id, *_ in cursor.fetchall()}) for n, cursor in cursors.items()}
+    sent(connection, "likeness_note", ((n, {"ords": row_ids}) for n, row_ids in finders.items() if row_ids))
+    for namespace, row_ids in finders.items():
+        if row_ids:
+            cursors[namespace].scroll(0, mode="absolute")
     return cursors
 
 
-def _copy_keys(connection: Connection, columns: Sequence[Mapping[str, Any]]) -> None:
+def _copy_keys(connection: Connection, columns: Mapping[str, Mapping[str, Any]]) -> None:
     """Store the keys of many memories, as ``likeness_add`` does; COPY logs a page of rows at once."""
-    rows = [part for one in columns for part in encoding.key_rows(one["namespace"], one["keys"], one["ords"])]
+    rows = [part for n, one in columns.items() for part in encoding.key_rows(n, one["keys"], one["ords"])]
     encoding.copy_packed(connection, "likeness_key", ("namespace", "key", "ord"), rows)
-    of_memories = [row for one in columns for row in _keys_of_memories(one["namespace"], one["keys"], one["ords"])]
+    of_memories = [row for n, one in columns.items() for row in _keys_of_memories(n, one["keys"], one["ords"])]
     encoding.copy_rows(connection, "likeness", ("namespace", "ord", "keys"), of_memories)
 
 
@@ -341,27 +337,33 @@ def forget_keys(connection: Connection, namespace: str, row_ids: NDArray[np.int6
     connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": row_ids})
 
 
-def pack_steps(connection: Connection, namespace: str) -> int:
-    """Return in how many steps ``pack`` is to be done now: 0 where too few keys have come since to be worth it."""
-    parameters = {"namespace": namespace, "most": _MOST_PACKED}
-    apart, packed, shift = only(connection.execute(_SQL["likeness_count"], parameters))
+def pack_steps(connection: Connection, namespaces: Sequence[str]) -> dict[str, int]:
+    """Return in how many steps ``pack`` is to be done now in each of some namespaces.
+
+    Those are left out in which too few keys have come since to be worth it.
+    """
+    cursors = sent(connection, "likeness_count", ((namespace, {"most": _MOST_PACKED}) for namespace in namespaces))
+    return {n: steps for n, cursor in cursors.items() if (steps := _steps(*only(cursor)))}
+
+
+def _steps(apart: int, packed: int, shift: int | None) -> int:
     if not apart or apart * _SHARE < packed:
         return 0
-    steps: int = 1 << ((apart + packed) // _AT_ONCE).bit_length()
+    steps = 1 << int((apart + packed) // _AT_ONCE).bit_length()
     return steps if shift is None else min(steps, 1 << int(_BITS - shift))  # none ends within a row
 
 
-def pack(connection: Connection, namespace: str, since: int, steps: int) -> tuple[int, int]:
-    """Pack the keys of memories from the key ``since`` on; see packed_likeness.
+def pack(connection: Connection, namespaces: Sequence[str], since: int, steps: int) -> tuple[int, int]:
+    """Pack the keys of the memories of some namespaces, which are in order, from the key ``since`` on.
 
-    Returns the key to go on at, and how many rows of keys went.
+    See packed_likeness. Returns the key to go on at, and how many rows of keys went.
     """
-    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+    sent(connection, "namespace_own", ((namespace, {}) for namespace in namespaces))
     after = since + (1 << _BITS) // steps  # keys are hashes: equal ranges hold as many
     widest = min(_BITS - 1, _BITS + 1 - steps.bit_length())
-    parameters = {"namespace": namespace, "since": since, "upto": after - 1, "widest": widest}
-    (row_count,) = only(connection.execute(_SQL["likeness_pack"], {**parameters, "full": FULL, "most": _MOST_PACKED}))
-    return after, row_count
+    parameters = {"since": since, "upto": after - 1, "widest": widest, "full": FULL, "most": _MOST_PACKED}
+    cursors = sent(connection, "likeness_pack", ((namespace, parameters) for namespace in namespaces))
+    return after, sum(only(cursor)[0] for cursor in cursors.values())
 
 
 def similar_of(cursor: Cursor) -> dict[int, list[Similar]]:

@@ -186,9 +186,7 @@ def index_many(
         ),
     )
     held = _claimed(connection, news, last)
-    for new in news:
-        if not pends[new.namespace]:
-            copy_segments(connection, new.namespace, _inverted(new.indexed))
+    copy_segments(connection, {new.namespace: _inverted(new.indexed) for new in news if not pends[new.namespace]})
     with pipelined(connection):
         for new in news:
             send_change(connection, new.namespace, new.count, new.fates)
@@ -227,19 +225,20 @@ def _claimed(
     connection: Connection, news: Sequence[NewRows], last: Mapping[str, int]
 ) -> dict[str, tuple[int, Sequence[Sequence[Any]] | None]]:
     """Lock namespaces in their order, and check that their new rows may stay; see ``index_many``."""
-    claims = (("namespace_claim", {"namespace": new.namespace, "language": new.stored[0][1].language}) for new in news)
-    rows = [only(cursor) for cursor in sent(connection, claims)]
-    limited = []
-    for new, (_, _, dropping, language, is_limited) in zip(news, rows, strict=True):
+    claims = ((new.namespace, {"language": new.stored[0][1].language}) for new in news)
+    rows = {namespace: only(cursor) for namespace, cursor in sent(connection, "namespace_claim", claims).items()}
+    limited = {}
+    for new in news:
+        _, _, dropping, language, is_limited = rows[new.namespace]
         if dropping is not None and last[new.namespace] <= dropping:  # these row ids are older than the drop
             raise SerializationFailure("The namespace was dropped while memories were written to it.")
         _check(new, language)
-        limited += [new] if is_limited else []
-    checks = sent(connection, (("namespace_check", {"namespace": new.namespace}) for new in limited))
-    for new, cursor in zip(limited, checks, strict=True):
+        if is_limited:
+            limited[new.namespace] = new
+    for namespace, cursor in sent(connection, "namespace_check", ((name, {}) for name in limited)).items():
         language, *limits = only(cursor)
-        _check(new, language, (*limits,))
-    return {new.namespace: (ords, makers) for new, (ords, makers, *_) in zip(news, rows, strict=True)}
+        _check(limited[namespace], language, (*limits,))
+    return {namespace: (row[0], row[1]) for namespace, row in rows.items()}
 
 
 def _inverted(indexed: Sequence[tuple[int, Row, Extraction]]) -> Segments:
@@ -277,22 +276,30 @@ def _check(new: NewRows, language: str, limits: tuple[Any, ...] = (None, None)) 
         check_limits(new.namespace, limits, sum(fate != "updated" for fate in new.fates.values()))
 
 
-def copy_segments(connection: Connection, namespace: str, segments: Segments) -> None:
-    """Write one row per key under a new segment number, and mark keys that more than one memory has now."""
-    segment = only(connection.execute(_SQL["segment_next"], {"namespace": namespace}))[0]
-    shared_keys: set[int] = set()
-    keys = segments.keys
+def copy_segments(connection: Connection, segments: Mapping[str, Segments]) -> None:
+    """Write one row per key of each namespace under a new segment number, and mark keys that are shared now.
+
+    Those are the keys that more than one memory has. The namespaces are locked in the order of ``segments``.
+    """
+    if not segments:
+        return
+    numbers = {
+        n: only(cursor)[0] for n, cursor in sent(connection, "segment_next", ((n, {}) for n in segments)).items()
+    }
+    shared: dict[str, set[int]] = {n: set() for n in segments}
+    keys = {n: each.keys for n, each in segments.items()}
     for statement in (
         "segments_known",
         "segments_meet",
         "singleton_meet",
     ):  # each looks at what is left of the keys alone
-        parameters = {"namespace": namespace, "keys": keys}
-        found = [key for (key,) in connection.execute(_SQL[statement], parameters, binary=True)]
-        shared_keys.update(found)
-        keys = np.setdiff1d(keys, np.array(found, dtype=np.int64))
-    connection.execute(_SQL["fresh_add"], {"namespace": namespace, "segment": segment})
-    rows = encoding.posting_rows(namespace, segment, segments, shared_keys)
+        cursors = sent(connection, statement, ((n, {"keys": some}) for n, some in keys.items()), binary=True)
+        for namespace, cursor in cursors.items():
+            found = [key for (key,) in cursor.fetchall()]
+            shared[namespace].update(found)
+            keys[namespace] = np.setdiff1d(keys[namespace], np.array(found, dtype=np.int64))
+    sent(connection, "fresh_add", ((n, {"segment": number}) for n, number in numbers.items()))
+    rows = (row for n, each in segments.items() for row in encoding.posting_rows(n, numbers[n], each, shared[n]))
     encoding.copy_packed(connection, "posting", encoding.POSTING_COLUMNS, rows)
 
 
@@ -331,28 +338,34 @@ def write_relationships(connection: Connection, extractions: Iterable[tuple[str,
         copy_rows(connection, "relationship", ("namespace", "ord", "subject", "predicate", "object"), rows)
 
 
-def flush(connection: Connection, namespace: str, limit: int = 16 * FLUSH_AT) -> int:
-    """Move up to ``limit`` pending memories of ``namespace`` into one posting segment; return how many.
+def flush(connection: Connection, namespaces: Sequence[str], limit: int = 16 * FLUSH_AT) -> int:
+    """Move up to ``limit`` pending memories of each of some namespaces into a posting segment of its own.
 
-    Those of a bulk come last, and are fewer where they have ``BULK_KEYS`` keys together.
+    Those of a bulk come last, and are fewer where they have ``BULK_KEYS`` keys together. The statements of all
+    namespaces, which are in order, are sent together. Returns how many memories it moved.
     """
-    which = {"namespace": namespace, "limit": limit, "keys": BULK_KEYS}
-    rows = connection.execute(_SQL["flush_take"], which).fetchall()
-    if not rows:
-        return 0
-    names: dict[int, list[str]] = dict(rows)
-    parameters = {"namespace": namespace, "ords": list(names)}
-    forwards = connection.execute(_SQL["flush_forwards"], parameters, binary=True).fetchall()
+    which = {"limit": limit, "keys": BULK_KEYS}
+    taken = sent(connection, "flush_take", ((namespace, which) for namespace in namespaces))
+    names: dict[str, dict[int, list[str]]] = {
+        n: dict(rows) for n, cursor in taken.items() if (rows := cursor.fetchall())
+    }
+    ords = ((namespace, {"ords": list(some)}) for namespace, some in names.items())
+    cursors = sent(connection, "flush_forwards", ords, binary=True)
+    forwards = {n: rows for n, cursor in cursors.items() if (rows := cursor.fetchall())}  # else they are being emptied
+    copy_segments(connection, {n: _flushed(rows, names[n]) for n, rows in forwards.items()})
+    done = ((namespace, {"ords": [row_id for row_id, _, _ in rows]}) for namespace, rows in forwards.items())
+    sent(connection, "flush_done", done)
+    return sum(map(len, forwards.values()))
+
+
+def _flushed(forwards: Sequence[tuple[int, int, bytes]], names: Mapping[int, Sequence[str]]) -> Segments:
+    """Return the postings of stored memories, each with the names of its keys."""
     row_ids = np.array([row_id for row_id, _, _ in forwards], dtype=np.int64)
-    if not forwards:  # they are just being emptied
-        return 0
     lengths = np.array([length for _, length, _ in forwards], dtype=np.int64)
     packed = [np.frombuffer(raw, dtype=FORWARD) for _, _, raw in forwards]
     sizes = np.array([len(p) for p in packed], dtype=np.int64)
-    flat = [n for row_id, _, _ in forwards for n in names[row_id]]
-    copy_segments(connection, namespace, packed_postings.invert(row_ids, lengths, sizes, np.concatenate(packed), flat))
-    connection.execute(_SQL["flush_done"], {**parameters, "ords": row_ids})
-    return len(forwards)
+    flat = [name for row_id, _, _ in forwards for name in names[row_id]]
+    return packed_postings.invert(row_ids, lengths, sizes, np.concatenate(packed), flat)
 
 
 def compact(connection: Connection, namespace: str, *, bulk: bool = False) -> int:
@@ -364,25 +377,26 @@ def compact(connection: Connection, namespace: str, *, bulk: bool = False) -> in
     and a key stays within a few rows.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    segments = fresh_segments(connection, namespace)
+    segments = fresh_segments(connection, [namespace])[namespace]
     if len(segments) < COMPACT_AT:
         return 0  # another writer was faster
     sizes = {"least": COMPACT_AT, "full": SEGMENT_FULL, "fresh": COMPACT_AT if bulk else 1}
     parameters = {"namespace": namespace, "segments": segments, **sizes}
     written = int(connection.execute(_SQL["compact"], parameters).rowcount)
-    mark_merged(connection, namespace, segments)
+    mark_merged(connection, {namespace: segments})
     return written
 
 
-def fresh_segments(connection: Connection, namespace: str) -> list[int]:
-    """Return the segments written since the last compaction."""
-    return [segment for (segment,) in connection.execute(_SQL["fresh_list"], {"namespace": namespace})]
+def fresh_segments(connection: Connection, namespaces: Sequence[str]) -> dict[str, list[int]]:
+    """Return the segments of each namespace written since its last compaction."""
+    cursors = sent(connection, "fresh_list", ((namespace, {}) for namespace in namespaces))
+    return {namespace: [segment for (segment,) in cursor.fetchall()] for namespace, cursor in cursors.items()}
 
 
-def mark_merged(connection: Connection, namespace: str, segments: Sequence[int]) -> None:
-    """Unmark segments as fresh, and advance the sequence number: recalls read other rows."""
-    connection.execute(_SQL["fresh_done"], {"namespace": namespace, "segments": segments})
-    connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
+def mark_merged(connection: Connection, segments: Mapping[str, Sequence[int]]) -> None:
+    """Unmark segments of namespaces as fresh, and advance their sequence numbers: recalls read other rows."""
+    sent(connection, "fresh_done", ((namespace, {"segments": some}) for namespace, some in segments.items()))
+    sent(connection, "namespace_revise", ((namespace, {"length": 0}) for namespace in segments))
 
 
 def flush_and_compact(
@@ -397,7 +411,7 @@ def flush_and_compact(
     flushed = 0
     if _flushes(backlog, bulk):
         flushed = store.transaction(
-            partial(flush, namespace=namespace, limit=FLUSHED_AT_ONCE if bulk else 16 * FLUSH_AT)
+            partial(flush, namespaces=[namespace], limit=FLUSHED_AT_ONCE if bulk else 16 * FLUSH_AT)
         )
         segments += 1
     if _compacts(segments, bulk):

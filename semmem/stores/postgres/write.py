@@ -64,7 +64,7 @@ def write(
     )
     row_ids = _row_ids_of(cursors)
     new = {(namespace, id) for namespace, id, _ in row_ids}
-    sent(connection, _of_names("history_seen", [row.name for row in restorations if row.name in new]))
+    sent(connection, "history_seen", _of_names([row.name for row in restorations if row.name in new]))
     for namespace, seen_rows in seen_by_namespace.items():
         see_again(connection, namespace, seen_rows)
     unstored = [r for r in writable if r.name not in new]
@@ -74,7 +74,7 @@ def write(
     check_conflicts(conflicts, on_conflict)
     row_ids |= _row_ids_of(place.send([r for r in ordered if r.part > 0 and r.name in new]))
     keys = _likeness_keys(wholes, new, row_ids)
-    similar_cursors = [] if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
+    similar_cursors = {} if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
     news = _new_rows(ordered, new, row_ids, replaced, removal_counts)
     index_cursors: dict[str, tuple[Cursor, Cursor | None]] = {}
     if backlog is not None:
@@ -98,7 +98,11 @@ def write(
             if backlog is not None:
                 backlog[namespace] = NamespaceBacklog._make(only(backlog_cursor))
             memories |= {(namespace, memory.id): memory for memory in map(memory_of, memory_rows or ())}
-        alike = {named[n, row_id]: rows for n, cursor in similar_cursors for row_id, rows in similar_of(cursor).items()}
+        alike = {
+            named[n, row_id]: rows
+            for n, cursor in similar_cursors.items()
+            for row_id, rows in similar_of(cursor).items()
+        }
         fields: dict[str, Any] = {"memories": memories, "corroborated": corroborated, "similar": alike}
         return Written(*fates_, row_ids, frozenset(replaced), **fields)
 
@@ -172,12 +176,11 @@ def numbers_for(connection: Connection, rows: Sequence[Row]) -> dict[str, int]:
     count = Counter(row.memory.namespace for row in rows)
     common = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
     before = {}
-    sizes = sorted(count.items())
-    cursors = sent(connection, (("row_ids_take", {**common, "namespace": n, "count": size}) for n, size in sizes))
-    for (namespace, size), cursor in zip(sizes, cursors, strict=True):
+    sizes = ((namespace, {**common, "count": size}) for namespace, size in sorted(count.items()))
+    for namespace, cursor in sent(connection, "row_ids_take", sizes).items():
         last, language = only(cursor)
         check_language(namespace, language, rows[0].language)  # now, and not after everything was written
-        before[namespace] = last - size
+        before[namespace] = last - count[namespace]
         if last >= FIRST_EARLIER:
             raise without_numbers(namespace)
     return before
@@ -204,13 +207,12 @@ class _Numbers:
         if self._before is None:
             self._take()
             return
-        sent(self._connection, (("namespace_own", {"namespace": namespace}) for namespace in sorted(self._count)))
+        sent(self._connection, "namespace_own", ((namespace, {}) for namespace in sorted(self._count)))
 
     def _take(self) -> None:
         if not self._counts_sent:
-            counts = sorted(self._count.items())
-            parameters = ({"namespace": namespace, "count": count, **self._common} for namespace, count in counts)
-            sent(self._connection, (("row_ids_take", one) for one in parameters))
+            counts = ((namespace, {"count": count, **self._common}) for namespace, count in sorted(self._count.items()))
+            sent(self._connection, "row_ids_take", counts)
             self._counts_sent.update(dict.fromkeys(self._count, 0))
 
     @property
@@ -219,28 +221,28 @@ class _Numbers:
         before = self._before
         return {n: 0 if before is None else before[n] + count for n, count in self._count.items()}
 
-    def send(self, rows: Sequence[Row]) -> list[tuple[str, Cursor]]:
+    def send(self, rows: Sequence[Row]) -> dict[str, Cursor]:
         """Store those of ``rows`` whose ids are new; return the cursors of each namespace."""
         if rows and self._before is None:
             self._take()
         rows_by_namespace: dict[str, list[Row]] = defaultdict(list)
         for row in rows:
             rows_by_namespace[row.memory.namespace].append(row)
-        names = sorted(rows_by_namespace)
-        cursors = sent(self._connection, (("memory_insert", self._columns(n, rows_by_namespace[n])) for n in names))
-        return list(zip(names, cursors, strict=True))
+        columns = ((namespace, self._columns(namespace, own)) for namespace, own in sorted(rows_by_namespace.items()))
+        return sent(self._connection, "memory_insert", columns)
 
     def _columns(self, namespace: str, rows: Sequence[Row]) -> dict[str, Any]:
         """Return the parameters that store ``rows`` behind those of the namespace that were sent before."""
         before = None if self._before is None else self._before[namespace]
         columns = encoding.columns_of(rows, after=self._counts_sent[namespace])
         self._counts_sent[namespace] += len(rows)
-        return {"namespace": namespace, "before": before, "count": self._count[namespace], **columns}
+        return {"before": before, "count": self._count[namespace], **columns}
 
 
-def _row_ids_of(cursors: Sequence[tuple[str, Cursor]]) -> dict[tuple[str, str, int], int]:
+def _row_ids_of(cursors: Mapping[str, Cursor]) -> dict[tuple[str, str, int], int]:
     """Return the row ids of the stored rows, by (namespace, id, part)."""
-    return {(namespace, id, part): row_id for namespace, cursor in cursors for id, part, row_id in cursor.fetchall()}
+    each = cursors.items()
+    return {(namespace, id, part): row_id for namespace, cursor in each for id, part, row_id in cursor.fetchall()}
 
 
 def _take_place(
@@ -296,17 +298,15 @@ def payloads(connection: Connection, names: Collection[tuple[str, str]]) -> dict
     return {(namespace, id): (bytes(payload), goes) for namespace, id, payload, goes in rows}
 
 
-def _of_names(statement: str, names: Collection[_Name]) -> list[tuple[str, dict[str, Any]]]:
-    """Return a statement about some (namespace, id), with its parameters for each namespace."""
-    return [(statement, {"namespace": namespace, "ids": ids}) for namespace, ids in by_namespace(names).items()]
+def _of_names(names: Collection[_Name]) -> list[tuple[str, dict[str, Any]]]:
+    """Return some (namespace, id) as parameters of each namespace, in order."""
+    return [(namespace, {"ids": ids}) for namespace, ids in by_namespace(names).items()]
 
 
 def _rows_of_names(connection: Connection, statement: str, names: Collection[_Name]) -> list[tuple[Any, ...]]:
     """Return the rows of a statement about some (namespace, id), each behind its namespace."""
-    queries = _of_names(statement, names)
-    cursors = sent(connection, queries)
-    each = zip(queries, cursors, strict=True)
-    return [(parameters["namespace"], *row) for (_, parameters), cursor in each for row in cursor.fetchall()]
+    each = sent(connection, statement, _of_names(names)).items()
+    return [(namespace, *row) for namespace, cursor in each for row in cursor.fetchall()]
 
 
 def _compare(connection: Connection, rows: Sequence[Row]) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
