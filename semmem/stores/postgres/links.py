@@ -20,11 +20,11 @@ from psycopg.errors import SerializationFailure
 from semmem.model.exchange import CandidateMetadata, Row, RowIds, placed
 from semmem.model.history import DEEPEST, MOST_LINKS, MOST_SIMILAR, WAITING_S, Link, Newer, PendingComparison, Similar
 from semmem.model.types import LinkType, Undecided
-from semmem.stores.link_rules import fates_of, linking
+from semmem.stores.link_rules import Linking, fates_of, linking
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import on_nodes, pipelined, sent
 from semmem.stores.postgres.encoding import memory_of
-from semmem.stores.postgres.postings import FEW, count_change
+from semmem.stores.postgres.postings import FEW, count_change, send_change
 from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
 
@@ -71,44 +71,64 @@ def link(connection: Connection, namespace: str, rows: Sequence[Link], *, skip: 
 
     With ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as ``link_rules.linking`` does.
     """
-    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    from_ids, to_ids = ([getattr(row, name) for row in rows] for name in ("from_id", "to_id"))
-    ids = sorted({*from_ids, *to_ids})
-    stored_ids = {id for (id,) in connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})}
-    over = [row for row in rows if row.type == "supersedes"]
-    ends = {"from_ids": [row.from_id for row in over], "to_ids": [row.to_id for row in over]}
-    order = connection.execute(_SQL["link_order"], {"namespace": namespace, **ends}).fetchall() if over else ()
-    links, lifted = linking(namespace, rows, stored_ids, order, skip=skip)
-    if not links:
-        return ()
-    for from_id, to_id in lifted:
-        which = {"namespace": namespace, "from_id": from_id, "type": "supersedes", "to_id": to_id}
-        connection.execute(_SQL["link_remove"], which)
-    columns = {
-        "from_ids": [row.from_id for row in links],
-        "types": [row.type for row in links],
-        "to_ids": [row.to_id for row in links],
-        "since": [row.since for row in links],
-        "made_by": [row.made_by for row in links],
-    }
-    new = connection.execute(_SQL["link_add"], {"namespace": namespace, **columns}).fetchall()
-    if new or lifted:
-        count_change(
-            connection, namespace, _NOTHING, fates_of(new, [(one, "supersedes", other) for one, other in lifted])
-        )
-    if skip:
+    links = _linked(connection, {namespace: rows}, skip=skip)[namespace]
+    if skip or not links:
         return links
-    cursor = connection.execute(_SQL["link_list"], {"namespace": namespace, "ids": sorted(from_ids)})
+    ids = sorted({row.from_id for row in rows})
+    cursor = connection.execute(_SQL["link_list"], {"namespace": namespace, "ids": ids})
     stored = {one.key: one for one in (Link(namespace, *row) for row in cursor)}
     return [stored[row.key] for row in rows if row.key in stored]
 
 
-def compared(connection: Connection, namespace: str, row_ids: Collection[int], links: Sequence[Link]) -> bool:
-    """Store the links of memories, and that they were compared; return whether others wait; see LifeStore."""
-    if links:
-        link(connection, namespace, links, skip=True)
-    which = {"namespace": namespace, "ords": np.fromiter(row_ids, np.int64, len(row_ids)), "seconds": WAITING_S}
-    return bool(only(connection.execute(_SQL["comparison_done"], which))[0])
+def _linked(connection: Connection, each: Mapping[str, Sequence[Link]], *, skip: bool) -> dict[str, Sequence[Link]]:
+    """Link memories of some namespaces, which are in order; return the links made in each. See ``link``."""
+    sent(connection, "namespace_own", ((namespace, {}) for namespace in each))
+    ends = {n: sorted({id for row in rows for id in (row.from_id, row.to_id)}) for n, rows in each.items()}
+    there = sent(connection, "link_there", ((namespace, {"ids": ids}) for namespace, ids in ends.items()))
+    over = {n: over for n, rows in each.items() if (over := [row for row in rows if row.type == "supersedes"])}
+    around = sent(connection, "link_order", ((n, _columns(rows, "from_id", "to_id")) for n, rows in over.items()))
+    made: dict[str, Linking] = {}
+    for namespace, rows in each.items():
+        stored_ids = {id for (id,) in there[namespace].fetchall()}
+        order = around[namespace].fetchall() if namespace in around else ()
+        one = linking(namespace, rows, stored_ids, order, skip=skip)
+        made[namespace] = one if one.links else Linking(())
+    with pipelined(connection):
+        for namespace, one in made.items():
+            for from_id, to_id in one.lifted:
+                which = {"namespace": namespace, "from_id": from_id, "type": "supersedes", "to_id": to_id}
+                connection.execute(_SQL["link_remove"], which)
+    fields = "from_id", "type", "to_id", "since", "made_by"
+    additions = ((n, _columns(one.links, *fields)) for n, one in made.items() if one.links)
+    new = {n: cursor.fetchall() for n, cursor in sent(connection, "link_add", additions).items()}
+    with pipelined(connection):
+        for namespace, rows_ in new.items():
+            removals = [(newer, "supersedes", older) for newer, older in made[namespace].lifted]
+            if rows_ or removals:
+                send_change(connection, namespace, _NOTHING, fates_of(rows_, removals))
+    return {namespace: one.links for namespace, one in made.items()}
+
+
+_LINK_COLUMNS = {"from_id": "from_ids", "type": "types", "to_id": "to_ids", "since": "since", "made_by": "made_by"}
+"""The parameter for each field of links."""
+
+
+def _columns(rows: Sequence[Link], *fields: str) -> dict[str, list[Any]]:
+    """Return some fields of links, each as a list."""
+    return {_LINK_COLUMNS[field]: [getattr(row, field) for row in rows] for field in fields}
+
+
+def compared(connection: Connection, each: Mapping[str, tuple[Collection[int], Sequence[Link]]]) -> frozenset[str]:
+    """Store the links of memories, and that they were compared; return the namespaces where others wait.
+
+    See LifeStore.
+    """
+    if links := {namespace: rows for namespace, (_, rows) in each.items() if rows}:
+        _linked(connection, links, skip=True)
+    row_ids = ((namespace, np.fromiter(some, np.int64, len(some))) for namespace, (some, _) in each.items())
+    which = ((namespace, {"ords": some, "seconds": WAITING_S}) for namespace, some in row_ids)
+    done = sent(connection, "comparison_done", which)
+    return frozenset(namespace for namespace, cursor in done.items() if only(cursor)[0])
 
 
 def part(connection: Connection, namespace: str, ids: Collection[str]) -> None:
@@ -190,10 +210,10 @@ class PostgresLinks:
         parameters = {"namespace": namespace, "limit": limit, "seconds": WAITING_S}
         return [_pending_comparison(row) for row in self._pool.rows("comparison_waiting", parameters)]
 
-    def compared(self, namespace: str, row_ids: Collection[int], links: Sequence[Link]) -> bool:
-        """Store the links of memories, and that they were compared; return whether others wait."""
-        work = partial(compared, namespace=namespace, row_ids=row_ids, links=links)
-        return self._pool.transaction(work) if links else self._pool.run(work)
+    def compared(self, each: Mapping[str, tuple[Collection[int], Sequence[Link]]]) -> Collection[str]:
+        """Store the links of memories, and that they were compared; return the namespaces where others wait."""
+        work = partial(compared, each=dict(sorted(each.items())))
+        return self._pool.transaction(work) if any(links for _, links in each.values()) else self._pool.run(work)
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
         """Store missing keys of memories, by row id; return the memories that share keys with each."""
