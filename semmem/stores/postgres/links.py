@@ -20,6 +20,7 @@ from psycopg.errors import SerializationFailure
 from semmem.model.exchange import CandidateMetadata, Row, RowIds, placed
 from semmem.model.history import DEEPEST, MOST_LINKS, MOST_SIMILAR, WAITING_S, Link, Newer, PendingComparison, Similar
 from semmem.model.types import LinkType, Undecided
+from semmem.stores.batch import rows_by_namespace
 from semmem.stores.link_rules import Linking, fates_of, linking
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import on_nodes, pipelined, sent
@@ -242,10 +243,7 @@ def _pending_comparison(row: TupleRow) -> PendingComparison:
 
 def firsts(connection: Connection, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
     """Return the id of the memory that already has the content of a row, for rows not stored because of it."""
-    rows_by_namespace: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        rows_by_namespace[row.memory.namespace].append(row)
-    contents = ((namespace, _contents(own)) for namespace, own in sorted(rows_by_namespace.items()))
+    contents = ((namespace, _contents(own)) for namespace, own in rows_by_namespace(rows).items())
     each = sent(connection, "memory_firsts", contents).items()
     return {(namespace, id): first for namespace, cursor in each for id, first in cursor.fetchall()}
 

@@ -17,7 +17,7 @@ from psycopg.errors import SerializationFailure
 from semmem.model.exchange import Row, Written
 from semmem.model.store.derivations import Span, derivation_of
 from semmem.model.types import Memory
-from semmem.stores.batch import check_conflicts, fates_of_rows
+from semmem.stores.batch import check_conflicts, fates_of_rows, rows_by_namespace
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace, sent
@@ -117,22 +117,15 @@ def _new_rows(
     removals: Mapping[str, tuple[int, int]],
 ) -> list[NewRows]:
     """Return the new rows from which data are derived and what they change, by namespace, in order."""
-    stored: dict[str, list[tuple[int, Row]]] = defaultdict(list)
-    wholes: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        if row.part == 0:
-            wholes[row.memory.namespace].append(row)
-        if row.name in new and (row.extraction is not None or row.memory.sensitive):
-            stored[row.memory.namespace].append((row_ids[(*row.name, row.part)], row))
-    return [
-        NewRows(
-            namespace,
-            sorted(pairs, key=lambda pair: pair[0]),
-            _total(pairs, removals.get(namespace, (0, 0))),
-            fates_of_rows(wholes[namespace], namespace, new, replaced),
-        )
-        for namespace, pairs in sorted(stored.items())
-    ]
+    news = []
+    for namespace, own in rows_by_namespace(row for row in rows if row.name in new).items():
+        derived = (row for row in own if row.extraction is not None or row.memory.sensitive)
+        if not (stored := sorted(((row_ids[(*r.name, r.part)], r) for r in derived), key=lambda pair: pair[0])):
+            continue
+        count = _total(stored, removals.get(namespace, (0, 0)))
+        fates = fates_of_rows((row for row in own if row.part == 0), namespace, new, replaced)
+        news.append(NewRows(namespace, stored, count, fates))
+    return news
 
 
 def _mark_made(
@@ -225,10 +218,7 @@ class _Numbers:
         """Store those of ``rows`` whose ids are new; return the cursors of each namespace."""
         if rows and self._before is None:
             self._take()
-        rows_by_namespace: dict[str, list[Row]] = defaultdict(list)
-        for row in rows:
-            rows_by_namespace[row.memory.namespace].append(row)
-        columns = ((namespace, self._columns(namespace, own)) for namespace, own in sorted(rows_by_namespace.items()))
+        columns = ((namespace, self._columns(namespace, own)) for namespace, own in rows_by_namespace(rows).items())
         return sent(self._connection, "memory_insert", columns)
 
     def _columns(self, namespace: str, rows: Sequence[Row]) -> dict[str, Any]:
