@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
@@ -16,8 +16,9 @@ from eval.path import Counter, installed
 from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput, NamespaceFull
 from semmem.stores.postgres import connection as connections
-from semmem.stores.postgres import postings, upkeep
+from semmem.stores.postgres import postings, upkeep, write
 from tests.stores.audit import check, sql
+from tests.waiting import until
 from tests.write.sentences import sentence
 
 _COLUMNS = """SELECT table_name::text, string_agg(quote_ident(column_name) || '::text', ', ' ORDER BY column_name)
@@ -174,6 +175,35 @@ def test_every_namespace_of_a_batch_is_locked_in_order_before_any_posting_is_wri
     assert free == [[]]
 
 
+@pytest.mark.parametrize("step", ["numbers_for", "index_many"])
+def test_the_namespaces_of_a_batch_are_locked_in_the_order_of_their_names(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The row ids are taken before the transaction, and the rest is done under the locks that it holds to its end."""
+    items = [{"text": f"Ada met owl {n}.", "namespace": "cab"[n % 3]} for n in range(30)]
+    mem.remember_many(items[:20])
+    real, free = getattr(write, step), list[Future[list[Any]]]()
+    locked = "SELECT namespace FROM namespace ORDER BY 1 FOR UPDATE SKIP LOCKED"
+    options = {"autocommit": True, "options": "-c search_path=semmem,public"}
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(mem.store.url, **options) as holder:
+
+        def look() -> list[Any]:
+            until(lambda: sql(mem, "SELECT count(*) FROM pg_locks WHERE NOT granted") == [(1,)])
+            found = sql(mem, locked)
+            holder.execute("ROLLBACK")
+            return found
+
+        def held(*arguments: Any) -> Any:
+            holder.execute("BEGIN")
+            holder.execute("SELECT FROM namespace WHERE namespace = 'b' FOR UPDATE")
+            free.append(pool.submit(look))
+            return real(*arguments)
+
+        monkeypatch.setattr(write, step, held)
+        mem.remember_many([{**item, "id": f"later {n}"} for n, item in enumerate(items)])
+        assert free[0].result(60) == [("c",)]
+
+
 @pytest.mark.nodes
 def test_writers_of_the_same_namespaces_in_whatever_order_never_wait_in_a_circle(
     pair: tuple[Semmem, Semmem], monkeypatch: pytest.MonkeyPatch
@@ -183,7 +213,7 @@ def test_writers_of_the_same_namespaces_in_whatever_order_never_wait_in_a_circle
     mem, _ = pair
     spaces = [f"n{n}" for n in range(6)]
 
-    def write(writer: int) -> None:
+    def writes(writer: int) -> None:
         chance = random.Random(writer)
         for batch in range(6):
             many = chance.sample(spaces, 2)  # these are flushed at once, and the others are not
@@ -200,7 +230,7 @@ def test_writers_of_the_same_namespaces_in_whatever_order_never_wait_in_a_circle
                 mem.maintain()
 
     with ThreadPoolExecutor(3) as pool:
-        for done in [pool.submit(write, writer) for writer in range(3)]:
+        for done in [pool.submit(writes, writer) for writer in range(3)]:
             done.result(120)
     assert mem.stats().memories == 3 * 6 * 26
     mem.maintain()
