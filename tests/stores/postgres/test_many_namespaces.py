@@ -126,6 +126,15 @@ def test_maintain_makes_as_many_round_trips_for_sixty_small_namespaces_with_work
     assert trips[0] == trips[1]
 
 
+def test_hashes_make_as_many_round_trips_for_sixty_namespaces_as_for_two(pair: tuple[Semmem, Semmem]) -> None:
+    trips = []
+    for mem, namespaces in zip(pair, (2, 60), strict=True):
+        mem.remember_many(_few_each(namespaces))
+        assert len(mem.hashes()) == namespaces
+        trips.append(_trips(mem.hashes))
+    assert trips[0] == trips[1]
+
+
 def test_one_transaction_of_maintain_serves_a_bounded_number_of_namespaces_and_of_memories() -> None:
     assert upkeep.together([("b", 3), ("a", 1_000), ("c", 22)]) == [["a", "b"], ["c"]]
     assert upkeep.together([("b", 5_000), ("a", 1), ("c", 1)]) == [["a"], ["b"], ["c"]]
