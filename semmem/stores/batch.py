@@ -1,13 +1,22 @@
-"""What both stores make of a batch: the conflicts that end it, and what becomes of each memory. Pure."""
+"""What both stores make of a batch: its namespaces, the conflicts that end it, what becomes of each memory. Pure."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row
 
-__all__ = ["check_conflicts", "fates_of_rows"]
+__all__ = ["check_conflicts", "fates_of_rows", "rows_by_namespace"]
+
+
+def rows_by_namespace(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return the rows of each namespace in the order given; the namespaces are sorted."""
+    each: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        each[row.memory.namespace].append(row)
+    return dict(sorted(each.items()))
 
 
 def check_conflicts(conflicts: Collection[tuple[str, str]], on_conflict: str) -> None:

@@ -212,29 +212,30 @@ class Likeness:
         placed = {row.name: index for index, row in enumerate(rows) if row.part == 0}
         of = {row.name: row for row in rows if row.part == 0}
         retold = {name[0] for name in written.replaced if of[name].retells}
-        contradicts: dict[Name, tuple[str, ...]] = {}
+        groups: dict[str, list[tuple[Text, Sequence[Text]]]] = {namespace: [] for namespace in retold}
+        row_ids: dict[str, list[int]] = {namespace: [] for namespace in retold}
+        for name, others in sorted(written.similar.items()):
+            namespace, row_id = name[0], written.row_ids[(*name, 0)]
+            row_ids.setdefault(namespace, []).append(row_id)
+            own = groups.setdefault(namespace, [])
+            if of[name].replaces is None or of[name].retells or of[name].made_anew:
+                at = of[name].text_at or of[name].memory.created_at
+                text = _text(of[name].memory, row_id, at, placed[name])
+                own.append((text, [_other(one, placed.get((namespace, one.id), -1)) for one in others]))
+        links = {namespace: compared(namespace, own, self._policy) for namespace, own in groups.items()}
+        contradicts: dict[Name, tuple[str, ...]] = defaultdict(tuple)
         try:
-            for namespace in sorted({namespace for namespace, _ in written.similar} | retold):
-                groups, row_ids = [], []
-                for name, others in sorted(written.similar.items()):
-                    if name[0] != namespace:
-                        continue
-                    row_ids.append(written.row_ids[(*name, 0)])
-                    if of[name].replaces is None or of[name].retells or of[name].made_anew:
-                        at = of[name].text_at or of[name].memory.created_at
-                        text = _text(of[name].memory, row_ids[-1], at, placed[name])
-                        groups.append((text, [_other(one, placed.get((namespace, one.id), -1)) for one in others]))
-                links = compared(namespace, groups, self._policy)
-                if self._life.compared(namespace, row_ids, links):
-                    self.catch_up(namespace)
-                for link in links:
-                    if link.type == "contradicts":
-                        of_one = contradicts.get((namespace, link.from_id), ())
-                        contradicts[namespace, link.from_id] = (*of_one, link.to_id)
-            return Likenesses(contradicts)
+            each = {namespace: (some, links[namespace]) for namespace, some in row_ids.items()}
+            for namespace in self._life.compared(each) if each else ():
+                self.catch_up(namespace)
         except SemmemError as error:  # the memories are committed and noted, so nothing is raised
             reason = f"Stored, but not linked to what they contradict, which maintain makes up for: {error.message}"
             return Likenesses(contradicts, {"links": reason})
+        for namespace, some_links in links.items():
+            for link in some_links:
+                if link.type == "contradicts":
+                    contradicts[namespace, link.from_id] += (link.to_id,)
+        return Likenesses(contradicts)
 
     def older(self, rows: Sequence[Row], written: Written, contradicted: Collection[str]) -> tuple[Older, ...]:
         """Return the older memories that a memory just written may outdate; none where nothing is compared."""
@@ -265,7 +266,8 @@ class Likeness:
             for one in comparable
             if one.row_id in similar
         ]
-        life.compared(namespace, [one.row_id for one in some], compared(namespace, groups, self._policy))
+        links = compared(namespace, groups, self._policy)
+        life.compared({namespace: ([one.row_id for one in some], links)})
         return len(keys)
 
     def maintain(self) -> dict[str, int]:

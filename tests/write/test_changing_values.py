@@ -111,6 +111,19 @@ def test_each_of_many_values_contradicts_the_one_before_it_and_chains_are_ten_li
         assert depth[ids[-1]] == 10
 
 
+def test_a_batch_of_many_namespaces_links_the_changed_value_of_each_and_no_value_of_another(
+    superseding: semmem.Semmem,
+) -> None:
+    spaces = [f"many {n:02}" for n in range(20)]
+    for id, port in (("old", 5000), ("new", 6000)):
+        superseding.remember_many(
+            [{"text": f"The gateway port is {port + n}.", "id": id, "namespace": s} for n, s in enumerate(spaces)]
+        )
+    for space in spaces:
+        assert links(superseding, "old", space) == {("new", "contradicts", "old"), ("new", "supersedes", "old")}
+        assert noted(superseding, space) == 0
+
+
 def test_where_a_value_in_between_is_forgotten_the_others_stay_in_order(superseding: semmem.Semmem, space: str) -> None:
     old, middle, new = (superseding.remember(f"The gateway port is {port}.", namespace=space).id for port in (1, 2, 3))
     superseding.forget(middle, namespace=space)

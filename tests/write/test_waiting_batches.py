@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -21,6 +21,9 @@ from semmem.text.passages import term_key
 from semmem.write.screening import CredentialWarning
 from tests.stores.audit import check, sql
 from tests.write.sentences import items
+
+DUE = postings.NamespaceBacklog(0, postings.BULK_KEYS, 0)
+"""Of a namespace whose pending memories are enough for a flush beside a bulk."""
 
 
 @pytest.fixture
@@ -83,10 +86,10 @@ def test_the_next_batch_is_prepared_while_one_is_folded_and_written_after_it(
     prepared, stored = threading.Event(), list[int]()
     real = postings.flush
 
-    def flush(connection: Any, namespace: str, limit: int) -> int:
+    def flush(connection: Any, namespaces: Sequence[str], limit: int) -> int:
         assert prepared.wait(30)  # it would not come while the writer waited for this
         stored.append(connection.execute("SELECT count(*) FROM memory").fetchone()[0])
-        return real(connection, namespace, limit)
+        return real(connection, namespaces, limit)
 
     def stream() -> Iterator[Mapping[str, Any]]:
         for at, item in enumerate(many(60)):
@@ -134,15 +137,15 @@ def test_the_end_of_a_bulk_waits_for_another_one_that_folds_what_comes_first(
     held, waited = threading.Event(), threading.Event()
     own = upkeep._owned
 
-    def wait(connection: Any, namespace: str) -> None:
+    def wait(connection: Any, namespaces: Sequence[str]) -> None:
         waited.set()
-        own(connection, namespace)
+        own(connection, namespaces)
 
     def other() -> None:
         with semmem.connect(store_url, embedder="hashing", pool_size=1) as another:
 
             def flush(connection: Any) -> None:
-                assert postings.flush(connection, "default") == 1
+                assert postings.flush(connection, ["default"]) == 1
                 held.set()
                 assert waited.wait(30)
 
@@ -201,7 +204,7 @@ def test_nobody_waits_for_the_fold_of_another_bulk_and_closing_waits_for_none(
     with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
         flushing = vars(mem.store)["_flushing"]
         monkeypatch.setattr(postings, "flush_and_compact", flush_and_compact)
-        flushing.begin(["default"], {})
+        flushing.begin(["default"], {"default": DUE})
         assert begun.wait(30)
         with ThreadPoolExecutor(1) as other:
             other.submit(flushing.finish).result(30)
@@ -222,7 +225,7 @@ def test_half_of_the_connections_are_left_to_recalls(store_url: str, monkeypatch
     with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
         flushing = vars(mem.store)["_flushing"]
         monkeypatch.setattr(postings, "flush_and_compact", flush_and_compact)
-        flushing.begin(["one", "two", "three"], {})
+        flushing.begin(["one", "two", "three"], {"one": DUE, "two": DUE, "three": DUE})
         leave.set()
         flushing.finish()
     assert sorted(callers) == sorted(["semmem-flush", "semmem-flush", threading.current_thread().name])
@@ -237,7 +240,7 @@ def test_a_child_process_does_not_wait_for_a_fold_of_its_parent(
     with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
         flushing = vars(mem.store)["_flushing"]
         monkeypatch.setattr(postings, "flush_and_compact", lambda *_, **__: 0 if leave.wait(30) else 1)
-        flushing.begin(["default"], {})
+        flushing.begin(["default"], {"default": DUE})
         if not (child := os.fork()):
             flushing.finish()
             os._exit(7)
@@ -302,8 +305,8 @@ def test_a_fold_takes_no_more_than_the_first_memories_of_a_bulk_that_have_so_man
 
     real = postings.flush
 
-    def flush(connection: Any, namespace: str, limit: int = 1024) -> int:
-        count = real(connection, namespace, limit)
+    def flush(connection: Any, namespaces: Sequence[str], limit: int = 1024) -> int:
+        count = real(connection, namespaces, limit)
         flushed.append(count)
         return count
 
@@ -321,7 +324,7 @@ def test_a_bulk_joins_the_rows_of_a_key_that_has_enough_new_ones_and_leaves_one_
 
     def fold(text: str) -> None:
         mem.remember(text)
-        mem.store.transaction(partial(postings.flush, namespace="default"))
+        mem.store.transaction(partial(postings.flush, namespaces=["default"]))
 
     def rows() -> list[tuple[int, int]]:
         keys = "SELECT key, count(*) FROM posting WHERE key = ANY(%s) GROUP BY key"
@@ -329,7 +332,7 @@ def test_a_bulk_joins_the_rows_of_a_key_that_has_enough_new_ones_and_leaves_one_
         return [counts[owl], counts[gnu]]
 
     fold("An owl met a gnu.")
-    mem.store.transaction(partial(postings.mark_merged, namespace="default", segments=[1]))  # no new row any more
+    mem.store.transaction(partial(postings.mark_merged, segments={"default": [1]}))  # no new row any more
     fold("The owl left, the gnu stayed.")
     fold("The owl came back.")
     assert rows() == [3, 2]

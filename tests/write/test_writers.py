@@ -36,7 +36,7 @@ def flush(mem: Semmem, namespace: str = "default") -> None:
     """Flush what is pending, and compact nothing."""
     with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as connection:
         register_arrays(connection)
-        while postings.flush(connection, namespace):
+        while postings.flush(connection, [namespace]):
             pass
 
 
@@ -183,10 +183,8 @@ def test_maintain_joins_a_range_of_keys_at_a_time_and_leaves_rows_that_are_alone
     rows, untouched = len(sql(mem, several)), set(sql(mem, alone))
     assert rows > 20
     assert untouched
-    next_key, written, _ = mem.store.transaction(
-        lambda c: upkeep.settle(c, "default", postings.FIRST_KEY, 2, packs=False)
-    )
-    assert abs(next_key) < 3
+    after, written, _ = mem.store.transaction(lambda c: upkeep.settle(c, {"default": postings.FIRST_KEY}, 2, ()))
+    assert abs(after["default"]) < 3
     assert 0 < written == rows - len(sql(mem, several))  # and here maintain is interrupted
     assert contents(mem) == before
     check(mem)
@@ -218,9 +216,9 @@ def test_the_writer_of_a_bulk_joins_only_keys_with_several_fresh_rows(mem: Semme
     for batch in (given[:10], given[10:]):
         mem.remember_many(batch)
     for at, size in enumerate((2, 2, 4, 4, 4, 2, 2)):  # "tea" in five fresh segments, "rum" in three and two older ones
-        assert mem.store.transaction(lambda c, size=size: postings.flush(c, "default", size)) == size
+        assert mem.store.transaction(lambda c, size=size: postings.flush(c, ["default"], size)) == size
         if at == 1:
-            mem.store.transaction(lambda c: postings.mark_merged(c, "default", postings.fresh_segments(c, "default")))
+            mem.store.transaction(lambda c: postings.mark_merged(c, postings.fresh_segments(c, ["default"])))
     rows = "SELECT count(*) FROM posting WHERE NOT lone GROUP BY key ORDER BY key"
     before = contents(mem)
     assert [count for (count,) in sql(mem, rows)] == [5, 5]

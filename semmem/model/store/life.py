@@ -193,10 +193,11 @@ class LinkStore(Protocol):
         """Return some memories whose links nobody has made for WAITING_S, or that are to be compared again."""
         ...
 
-    def compared(self, namespace: str, row_ids: Collection[int], links: Sequence[Link]) -> bool:
+    def compared(self, each: Mapping[str, tuple[Collection[int], Sequence[Link]]]) -> Collection[str]:
         """Store the links of memories that were compared, but for those that may not be, and that they were.
 
-        Return whether others are ``waiting``.
+        ``each`` has, by namespace, the row ids of these memories and their links; all of it is one transaction. Return
+        the namespaces where others are ``waiting``.
         """
         ...
 

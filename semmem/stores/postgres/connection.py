@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakSet
 
@@ -57,6 +58,7 @@ __all__ = [
     "on_nodes",
     "pipelined",
     "pipelined_transaction",
+    "sent",
 ]
 
 # A lost connection is retried or raised as an error; log lines of psycopg and its pool would only alarm users.
@@ -571,6 +573,23 @@ def bounded(conninfo: str) -> str:
         return conninfo
     join = " " if "://" not in conninfo else "&" if "?" in conninfo else "?"
     return f"{conninfo}{join}connect_timeout={_CONNECT_S}"
+
+
+def sent(
+    connection: Connection, statement: str, each: Iterable[tuple[str, Mapping[str, Any]]], *, binary: bool = False
+) -> dict[str, Cursor]:
+    """Send a statement for several namespaces, each with its parameters, in one round trip; return their cursors.
+
+    The server executes them in the order given: that is the order in which they lock. For none, nothing is sent.
+    """
+    queries = iter(each)
+    if (first := next(queries, None)) is None:
+        return {}
+    with pipelined(connection):
+        return {
+            namespace: connection.execute(_SQL[statement], {"namespace": namespace, **parameters}, binary=binary)
+            for namespace, parameters in chain((first,), queries)
+        }
 
 
 def pipelined(connection: Connection) -> AbstractContextManager[object]:

@@ -78,7 +78,7 @@ def reindex(
     pending: dict[int, int] = dict(connection.execute(_SQL["reindex_pending"], which, binary=True))
     if pending:
         copy_pending(
-            connection, namespace, [(row_id, new[row_id].names, pending[row_id] > 0) for row_id in sorted(pending)]
+            connection, [(namespace, row_id, new[row_id].names, pending[row_id] > 0) for row_id in sorted(pending)]
         )
     longer = sum(e.length - old[row_id][0] for row_id, e in new.items())
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": longer})  # before any posting
@@ -98,7 +98,7 @@ def reindex(
     }
     connection.execute(_SQL["reindex_forward"], forwards)
     connection.execute(_SQL["relationship_forget"], which)
-    write_relationships(connection, namespace, sorted(new.items()))
+    write_relationships(connection, [(namespace, row_id, new[row_id]) for row_id in sorted(new)])
     return len(new)
 
 
@@ -126,7 +126,7 @@ def _move(
         row_ids, lengths = (np.array([row[column] for row in additions], dtype=np.int64) for column in (0, 1))
         sizes = np.array([len(row[2]) for row in additions], dtype=np.int64)
         segments = invert(row_ids, lengths, sizes, np.concatenate([row[2] for row in additions]), names)
-        copy_segments(connection, namespace, segments)
+        copy_segments(connection, {namespace: segments})
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:

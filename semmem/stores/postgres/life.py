@@ -35,7 +35,16 @@ from semmem.stores.sql_files import statements
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PostgresLife", "history_parameters", "keep", "mark_made", "see_again", "seen_counts", "take_back"]
+__all__ = [
+    "PostgresLife",
+    "history_parameters",
+    "keep",
+    "mark_made",
+    "mark_span",
+    "see_again",
+    "seen_counts",
+    "take_back",
+]
 
 _SQL = statements("postgres")
 _INT4 = struct.Struct("!i")
@@ -314,9 +323,15 @@ def see_again(connection: Connection, namespace: str, rows: Sequence[tuple[str, 
 def mark_made(connection: Connection, namespace: str, span: Span) -> None:
     """Record what has made the memories of a span, under the lock of the namespace, unless it is recorded already."""
     row = connection.execute(_SQL["derivations_own"], {"namespace": namespace}).fetchone()
-    if row is None:
-        return
-    last, marks = row[0], _marks(row[1])
+    if row is not None:
+        mark_span(connection, namespace, span, *row)
+
+
+def mark_span(
+    connection: Connection, namespace: str, span: Span, last: int, column: Sequence[Sequence[Any]] | None
+) -> None:
+    """Record what has made the memories of a span, where the last row id and the marks of its namespace are known."""
+    marks = _marks(column)
     if all(
         one.derivation == span.derivation
         for one in spans(marks, last)

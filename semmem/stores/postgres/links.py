@@ -8,9 +8,10 @@ the second sees the first.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from psycopg.errors import SerializationFailure
 from semmem.model.exchange import CandidateMetadata, Row, RowIds, placed
 from semmem.model.history import DEEPEST, MOST_LINKS, MOST_SIMILAR, WAITING_S, Link, Newer, PendingComparison, Similar
 from semmem.model.types import LinkType, Undecided
-from semmem.stores.link_rules import fates_of, linking
+from semmem.stores.batch import rows_by_namespace
+from semmem.stores.link_rules import Linking, fates_of, linking
 from semmem.stores.postgres import encoding
-from semmem.stores.postgres.connection import on_nodes, pipelined
+from semmem.stores.postgres.connection import on_nodes, pipelined, sent
 from semmem.stores.postgres.encoding import memory_of
-from semmem.stores.postgres.postings import FEW, count_change
+from semmem.stores.postgres.postings import FEW, count_change, send_change
 from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
 
@@ -70,44 +72,64 @@ def link(connection: Connection, namespace: str, rows: Sequence[Link], *, skip: 
 
     With ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as ``link_rules.linking`` does.
     """
-    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    from_ids, to_ids = ([getattr(row, name) for row in rows] for name in ("from_id", "to_id"))
-    ids = sorted({*from_ids, *to_ids})
-    stored_ids = {id for (id,) in connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})}
-    over = [row for row in rows if row.type == "supersedes"]
-    ends = {"from_ids": [row.from_id for row in over], "to_ids": [row.to_id for row in over]}
-    order = connection.execute(_SQL["link_order"], {"namespace": namespace, **ends}).fetchall() if over else ()
-    links, lifted = linking(namespace, rows, stored_ids, order, skip=skip)
-    if not links:
-        return ()
-    for from_id, to_id in lifted:
-        which = {"namespace": namespace, "from_id": from_id, "type": "supersedes", "to_id": to_id}
-        connection.execute(_SQL["link_remove"], which)
-    columns = {
-        "from_ids": [row.from_id for row in links],
-        "types": [row.type for row in links],
-        "to_ids": [row.to_id for row in links],
-        "since": [row.since for row in links],
-        "made_by": [row.made_by for row in links],
-    }
-    new = connection.execute(_SQL["link_add"], {"namespace": namespace, **columns}).fetchall()
-    if new or lifted:
-        count_change(
-            connection, namespace, _NOTHING, fates_of(new, [(one, "supersedes", other) for one, other in lifted])
-        )
-    if skip:
+    links = _linked(connection, {namespace: rows}, skip=skip)[namespace]
+    if skip or not links:
         return links
-    cursor = connection.execute(_SQL["link_list"], {"namespace": namespace, "ids": sorted(from_ids)})
+    ids = sorted({row.from_id for row in rows})
+    cursor = connection.execute(_SQL["link_list"], {"namespace": namespace, "ids": ids})
     stored = {one.key: one for one in (Link(namespace, *row) for row in cursor)}
     return [stored[row.key] for row in rows if row.key in stored]
 
 
-def compared(connection: Connection, namespace: str, row_ids: Collection[int], links: Sequence[Link]) -> bool:
-    """Store the links of memories, and that they were compared; return whether others wait; see LifeStore."""
-    if links:
-        link(connection, namespace, links, skip=True)
-    which = {"namespace": namespace, "ords": np.fromiter(row_ids, np.int64, len(row_ids)), "seconds": WAITING_S}
-    return bool(only(connection.execute(_SQL["comparison_done"], which))[0])
+def _linked(connection: Connection, each: Mapping[str, Sequence[Link]], *, skip: bool) -> dict[str, Sequence[Link]]:
+    """Link memories of some namespaces, which are in order; return the links made in each. See ``link``."""
+    sent(connection, "namespace_own", ((namespace, {}) for namespace in each))
+    ends = {n: sorted({id for row in rows for id in (row.from_id, row.to_id)}) for n, rows in each.items()}
+    there = sent(connection, "link_there", ((namespace, {"ids": ids}) for namespace, ids in ends.items()))
+    over = {n: over for n, rows in each.items() if (over := [row for row in rows if row.type == "supersedes"])}
+    around = sent(connection, "link_order", ((n, _columns(rows, "from_id", "to_id")) for n, rows in over.items()))
+    made: dict[str, Linking] = {}
+    for namespace, rows in each.items():
+        stored_ids = {id for (id,) in there[namespace].fetchall()}
+        order = around[namespace].fetchall() if namespace in around else ()
+        one = linking(namespace, rows, stored_ids, order, skip=skip)
+        made[namespace] = one if one.links else Linking(())
+    with pipelined(connection):
+        for namespace, one in made.items():
+            for from_id, to_id in one.lifted:
+                which = {"namespace": namespace, "from_id": from_id, "type": "supersedes", "to_id": to_id}
+                connection.execute(_SQL["link_remove"], which)
+    fields = "from_id", "type", "to_id", "since", "made_by"
+    additions = ((n, _columns(one.links, *fields)) for n, one in made.items() if one.links)
+    new = {n: cursor.fetchall() for n, cursor in sent(connection, "link_add", additions).items()}
+    with pipelined(connection):
+        for namespace, rows_ in new.items():
+            removals = [(newer, "supersedes", older) for newer, older in made[namespace].lifted]
+            if rows_ or removals:
+                send_change(connection, namespace, _NOTHING, fates_of(rows_, removals))
+    return {namespace: one.links for namespace, one in made.items()}
+
+
+_LINK_COLUMNS = {"from_id": "from_ids", "type": "types", "to_id": "to_ids", "since": "since", "made_by": "made_by"}
+"""The parameter for each field of links."""
+
+
+def _columns(rows: Sequence[Link], *fields: str) -> dict[str, list[Any]]:
+    """Return some fields of links, each as a list."""
+    return {_LINK_COLUMNS[field]: [getattr(row, field) for row in rows] for field in fields}
+
+
+def compared(connection: Connection, each: Mapping[str, tuple[Collection[int], Sequence[Link]]]) -> frozenset[str]:
+    """Store the links of memories, and that they were compared; return the namespaces where others wait.
+
+    See LifeStore.
+    """
+    if links := {namespace: rows for namespace, (_, rows) in each.items() if rows}:
+        _linked(connection, links, skip=True)
+    row_ids = ((namespace, np.fromiter(some, np.int64, len(some))) for namespace, (some, _) in each.items())
+    which = ((namespace, {"ords": some, "seconds": WAITING_S}) for namespace, some in row_ids)
+    done = sent(connection, "comparison_done", which)
+    return frozenset(namespace for namespace, cursor in done.items() if only(cursor)[0])
 
 
 def part(connection: Connection, namespace: str, ids: Collection[str]) -> None:
@@ -189,10 +211,10 @@ class PostgresLinks:
         parameters = {"namespace": namespace, "limit": limit, "seconds": WAITING_S}
         return [_pending_comparison(row) for row in self._pool.rows("comparison_waiting", parameters)]
 
-    def compared(self, namespace: str, row_ids: Collection[int], links: Sequence[Link]) -> bool:
-        """Store the links of memories, and that they were compared; return whether others wait."""
-        work = partial(compared, namespace=namespace, row_ids=row_ids, links=links)
-        return self._pool.transaction(work) if links else self._pool.run(work)
+    def compared(self, each: Mapping[str, tuple[Collection[int], Sequence[Link]]]) -> Collection[str]:
+        """Store the links of memories, and that they were compared; return the namespaces where others wait."""
+        work = partial(compared, each=dict(sorted(each.items())))
+        return self._pool.transaction(work) if any(links for _, links in each.values()) else self._pool.run(work)
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
         """Store missing keys of memories, by row id; return the memories that share keys with each."""
@@ -221,12 +243,9 @@ def _pending_comparison(row: TupleRow) -> PendingComparison:
 
 def firsts(connection: Connection, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
     """Return the id of the memory that already has the content of a row, for rows not stored because of it."""
-    ids_by_name = {}
-    for namespace in sorted({row.memory.namespace for row in rows}):
-        own_rows = [row for row in rows if row.memory.namespace == namespace]
-        for id, first in connection.execute(_SQL["memory_firsts"], _contents(namespace, own_rows)).fetchall():
-            ids_by_name[namespace, id] = first
-    return ids_by_name
+    contents = ((namespace, _contents(own)) for namespace, own in rows_by_namespace(rows).items())
+    each = sent(connection, "memory_firsts", contents).items()
+    return {(namespace, id): first for namespace, cursor in each for id, first in cursor.fetchall()}
 
 
 def check_merged(connection: Connection, rows: Sequence[Row]) -> None:
@@ -235,9 +254,8 @@ def check_merged(connection: Connection, rows: Sequence[Row]) -> None:
         raise SerializationFailure("Another writer has remembered the same text just now.")
 
 
-def _contents(namespace: str, rows: Sequence[Row]) -> dict[str, Any]:
+def _contents(rows: Sequence[Row]) -> dict[str, Any]:
     return {
-        "namespace": namespace,
         "ids": [row.name[1] for row in rows],
         "contents": [row.content for row in rows],
         "payloads": [row.payload for row in rows],
@@ -268,57 +286,67 @@ def similar(connection: Connection, namespace: str, keys: Mapping[int, Sequence[
     cursors = (
         ask_similar(connection, {namespace: {row_id: keys[row_id] for row_id in stored_row_ids}}, upto=2**62)
         if stored_row_ids
-        else ()
+        else {}
     )
-    return {row_id: rows for _, cursor in cursors for row_id, rows in similar_of(cursor).items()}
+    return {row_id: rows for cursor in cursors.values() for row_id, rows in similar_of(cursor).items()}
 
 
 def ask_similar(
     connection: Connection, keys: Mapping[str, Mapping[int, Sequence[int]]], upto: int = 0
-) -> list[tuple[str, Cursor]]:
+) -> dict[str, Cursor]:
     """Send the keys of each namespace's memories and the query for memories that share some; return the cursors.
 
     The query finds earlier memories than each one, or those with row ids below ``upto``.
     """
-    cursors = []
-    for namespace, each in sorted(keys.items()):
-        sizes = [len(some) for some in each.values()]
-        key_column = np.fromiter((key for some in each.values() for key in some), np.int64, sum(sizes)).astype(np.int32)
-        row_ids = np.repeat(np.fromiter(each, np.int64, len(each)), sizes)
-        order = np.lexsort((row_ids, key_column))  # in the order of the index
-        key_column, row_ids = key_column[order].astype(np.int64), row_ids[order]
-        once = np.ones(len(key_column), dtype=bool)  # two keys of a memory may have their lower four bytes in common
-        once[1:] = (key_column[1:] != key_column[:-1]) | (row_ids[1:] != row_ids[:-1])
-        columns = {"namespace": namespace, "keys": key_column[once], "ords": row_ids[once]}
-        if len(each) > FEW:
-            _copy_keys(connection, namespace, key_column[once], row_ids[once])
-        else:
-            connection.execute(_SQL["likeness_add"], columns)
-        cursors.append((namespace, _find(connection, {**columns, "newest": MOST_SIMILAR, "upto": upto})))
+    columns = {namespace: _key_columns(each) for namespace, each in sorted(keys.items())}
+    if sum(map(len, keys.values())) > FEW:
+        _copy_keys(connection, columns)
+    else:
+        sent(connection, "likeness_add", columns.items())
+    return _found(connection, {n: {**one, "newest": MOST_SIMILAR, "upto": upto} for n, one in columns.items()})
+
+
+def _key_columns(keys: Mapping[int, Sequence[int]]) -> dict[str, NDArray[Any]]:
+    """Return the keys of a namespace's memories and the row id of each, in the order of the index, each pair once."""
+    sizes = [len(some) for some in keys.values()]
+    key_column = np.fromiter((key for some in keys.values() for key in some), np.int64, sum(sizes)).astype(np.int32)
+    row_ids = np.repeat(np.fromiter(keys, np.int64, len(keys)), sizes)
+    order = np.lexsort((row_ids, key_column))
+    key_column, row_ids = key_column[order].astype(np.int64), row_ids[order]
+    once = np.ones(len(key_column), dtype=bool)  # two keys of a memory may have their lower four bytes in common
+    once[1:] = (key_column[1:] != key_column[:-1]) | (row_ids[1:] != row_ids[:-1])
+    return {"keys": key_column[once], "ords": row_ids[once]}
+
+
+def _found(connection: Connection, queries: Mapping[str, Mapping[str, Any]]) -> dict[str, Cursor]:
+    """Send the queries for memories that share keys, and note the finders; on several nodes this waits for the rows."""
+    if not on_nodes(connection):
+        return sent(connection, "likeness_find", queries.items())
+    cursors = sent(connection, "likeness_find_on_nodes", queries.items())
+    finders = {n: sorted({row_id for row_id, *_ in cursor.fetchall()}) for n, cursor in cursors.items()}
+    sent(connection, "likeness_note", ((n, {"ords": row_ids}) for n, row_ids in finders.items() if row_ids))
+    for namespace, row_ids in finders.items():
+        if row_ids:
+            cursors[namespace].scroll(0, mode="absolute")
     return cursors
 
 
-def _find(connection: Connection, parameters: Mapping[str, Any]) -> Cursor:
-    """Send the query for memories that share keys, and note the finders; on several nodes this waits for its rows."""
-    if not on_nodes(connection):
-        return connection.execute(_SQL["likeness_find"], parameters)
-    cursor = connection.execute(_SQL["likeness_find_on_nodes"], parameters)
-    if finders := sorted({row_id for row_id, *_ in cursor.fetchall()}):
-        connection.execute(_SQL["likeness_note"], {"namespace": parameters["namespace"], "ords": finders})
-        cursor.scroll(0, mode="absolute")
-    return cursor
-
-
-def _copy_keys(connection: Connection, namespace: str, keys: NDArray[Any], ords: NDArray[np.int64]) -> None:
+def _copy_keys(connection: Connection, columns: Mapping[str, Mapping[str, Any]]) -> None:
     """Store the keys of many memories, as ``likeness_add`` does; COPY logs a page of rows at once."""
-    rows = encoding.key_rows(namespace, keys, ords)
+    rows = [part for n, one in columns.items() for part in encoding.key_rows(n, one["keys"], one["ords"])]
     encoding.copy_packed(connection, "likeness_key", ("namespace", "key", "ord"), rows)
+    of_memories = [row for n, one in columns.items() for row in _keys_of_memories(n, one["keys"], one["ords"])]
+    encoding.copy_rows(connection, "likeness", ("namespace", "ord", "keys"), of_memories)
+
+
+def _keys_of_memories(
+    namespace: str, keys: NDArray[Any], ords: NDArray[np.int64]
+) -> Iterable[tuple[bytes, bytes, bytes]]:
+    """Return the rows (namespace, row id, its keys), each value in COPY's binary format."""
     of_memory = np.argsort(ords, kind="stable")
     row_ids, starts = np.unique(ords[of_memory], return_index=True)
     arrays = map(encoding.int4_array, np.split(keys[of_memory], starts[1:]))
-    name = encoding.text(namespace)
-    of_memories = [(name, encoding.int8(row_id), array) for row_id, array in zip(row_ids.tolist(), arrays, strict=True)]
-    encoding.copy_rows(connection, "likeness", ("namespace", "ord", "keys"), of_memories)
+    return zip(repeat(encoding.text(namespace)), map(encoding.int8, row_ids.tolist()), arrays, strict=False)
 
 
 def forget_keys(connection: Connection, namespace: str, row_ids: NDArray[np.int64]) -> None:
@@ -327,27 +355,33 @@ def forget_keys(connection: Connection, namespace: str, row_ids: NDArray[np.int6
     connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": row_ids})
 
 
-def pack_steps(connection: Connection, namespace: str) -> int:
-    """Return in how many steps ``pack`` is to be done now: 0 where too few keys have come since to be worth it."""
-    parameters = {"namespace": namespace, "most": _MOST_PACKED}
-    apart, packed, shift = only(connection.execute(_SQL["likeness_count"], parameters))
+def pack_steps(connection: Connection, namespaces: Sequence[str]) -> dict[str, int]:
+    """Return in how many steps ``pack`` is to be done now in each of some namespaces.
+
+    Those are left out in which too few keys have come since to be worth it.
+    """
+    cursors = sent(connection, "likeness_count", ((namespace, {"most": _MOST_PACKED}) for namespace in namespaces))
+    return {n: steps for n, cursor in cursors.items() if (steps := _steps(*only(cursor)))}
+
+
+def _steps(apart: int, packed: int, shift: int | None) -> int:
     if not apart or apart * _SHARE < packed:
         return 0
-    steps: int = 1 << ((apart + packed) // _AT_ONCE).bit_length()
+    steps = 1 << int((apart + packed) // _AT_ONCE).bit_length()
     return steps if shift is None else min(steps, 1 << int(_BITS - shift))  # none ends within a row
 
 
-def pack(connection: Connection, namespace: str, since: int, steps: int) -> tuple[int, int]:
-    """Pack the keys of memories from the key ``since`` on; see packed_likeness.
+def pack(connection: Connection, namespaces: Sequence[str], since: int, steps: int) -> tuple[int, int]:
+    """Pack the keys of the memories of some namespaces, which are in order, from the key ``since`` on.
 
-    Returns the key to go on at, and how many rows of keys went.
+    See packed_likeness. Returns the key to go on at, and how many rows of keys went.
     """
-    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+    sent(connection, "namespace_own", ((namespace, {}) for namespace in namespaces))
     after = since + (1 << _BITS) // steps  # keys are hashes: equal ranges hold as many
     widest = min(_BITS - 1, _BITS + 1 - steps.bit_length())
-    parameters = {"namespace": namespace, "since": since, "upto": after - 1, "widest": widest}
-    (row_count,) = only(connection.execute(_SQL["likeness_pack"], {**parameters, "full": FULL, "most": _MOST_PACKED}))
-    return after, row_count
+    parameters = {"since": since, "upto": after - 1, "widest": widest, "full": FULL, "most": _MOST_PACKED}
+    cursors = sent(connection, "likeness_pack", ((namespace, parameters) for namespace in namespaces))
+    return after, sum(only(cursor)[0] for cursor in cursors.values())
 
 
 def similar_of(cursor: Cursor) -> dict[int, list[Similar]]:

@@ -6,9 +6,11 @@ order of (key, segment), after the row of their namespace.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pgvector import Vector
@@ -19,7 +21,7 @@ from semmem.stores import packed_postings
 from semmem.stores.filled_by import agree
 from semmem.stores.packed_postings import FORWARD, Segments, forward_entries
 from semmem.stores.postgres import encoding
-from semmem.stores.postgres.connection import pipelined
+from semmem.stores.postgres.connection import pipelined, sent
 from semmem.stores.postgres.encoding import copy_rows, text, text_array
 from semmem.stores.postgres.typed import Connection, Cursor, only
 from semmem.stores.postgres.vectors import claim
@@ -38,10 +40,12 @@ __all__ = [
     "FLUSHED_AT_ONCE",
     "FLUSH_AT",
     "LAST_KEY",
+    "NamespaceBacklog",
+    "NewRows",
     "are_few",
     "ask_grounds",
+    "backlogs_due",
     "check_grounds",
-    "checked",
     "compact",
     "copy_pending",
     "copy_segments",
@@ -75,6 +79,35 @@ FIRST_KEY, LAST_KEY = -(1 << 63), (1 << 63) - 1
 _SQL = statements("postgres")
 
 
+class NamespaceBacklog(NamedTuple):
+    """What a namespace has to flush and to compact: the row of the statement ``backlog``.
+
+    The ``pending`` memories without those of a bulk, the keys of the latter, and the fresh segments.
+    """
+
+    pending: int
+    bulk_keys: int
+    segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewRows:
+    """The new rows of one namespace in a batch, each behind its row id, ascending, and what they change.
+
+    ``count`` is what they add to the numbers of memories and of terms; ``fates`` say of each id what happened to it.
+    """
+
+    namespace: str
+    stored: Sequence[tuple[int, Row]]
+    count: Mapping[str, int]
+    fates: Mapping[str, str]
+
+    @property
+    def indexed(self) -> list[tuple[int, Row, Extraction]]:
+        """Return the row id, the row and the extraction of those that are indexed: not of sensitive ones."""
+        return [(row_id, row, row.extraction) for row_id, row in self.stored if row.extraction is not None]
+
+
 def are_few(rows: Sequence[Row]) -> bool:
     """Return whether ``rows`` are few enough to be written in a pipeline, where COPY is impossible."""
     return len(rows) <= FEW and not any(r.extraction is not None and r.extraction.relationships for r in rows)
@@ -95,119 +128,137 @@ def ask_grounds(connection: Connection, namespace: str, rows: Sequence[Row]) -> 
 def check_grounds(
     connection: Connection,
     grounds: tuple[Cursor | None, Cursor],
-    namespace: str,
-    stored: Sequence[tuple[int, Row]],
-    fates: Mapping[str, str],
+    new: NewRows,
 ) -> None:
     """Raise EmbedderReplaced or an error of ``checked`` where memories may not stay; ``grounds``: ``ask_grounds``."""
     filled_by, holds = grounds
     if filled_by is not None:
         embedder_row = filled_by.fetchone()
-        embedder = next((r.embedder for _, r in stored if r.vector is not None), None)
+        embedder = next((r.embedder for _, r in new.stored if r.vector is not None), None)
         _filled_by(connection, embedder_row[0] if embedder_row else None, embedder)
-    checked(holds, namespace, stored, fates)
+    language, *limits = only(holds)
+    _check(new, language, (*limits,))
 
 
-def index_few(
-    connection: Connection,
-    namespace: str,
-    stored: Sequence[tuple[int, Row]],
-    count: Mapping[str, int],
-    fates: Mapping[str, str],
-    bulk: bool,
-) -> tuple[Cursor, Cursor | None]:
+def index_few(connection: Connection, new: NewRows, bulk: bool) -> tuple[Cursor, Cursor | None]:
     """Write the data derived from a few new memories, which stay pending, by statements sent together in a pipeline.
 
-    A round trip matters for these, and a COPY takes two. See ``index_many`` for the other arguments. Returns two
-    cursors: the numbers of pending memories and of fresh segments, and the memory as it is stored, if it is only one.
+    A round trip matters for these, and a COPY takes two. Returns two cursors: the numbers of pending memories and of
+    fresh segments, and the memory as it is stored, if it is only one.
     """
-    where = {"namespace": namespace}
-    for row_id, row in stored:
-        if row.extraction is None:
-            continue
-        entries = forward_entries([row.extraction]).tobytes()
-        held = {"entries": entries, "candidates": packed_postings.candidates(row.extraction)}
-        forward = {**where, "ord": row_id, "length": row.extraction.length, **held}
+    where = {"namespace": new.namespace}
+    for row_id, row, extraction in new.indexed:
+        entries = forward_entries([extraction]).tobytes()
+        held = {"entries": entries, "candidates": packed_postings.candidates(extraction)}
+        forward = {**where, "ord": row_id, "length": extraction.length, **held}
         connection.execute(_SQL["forward_add"], forward)
         if row.vector is not None:
             connection.execute(_SQL["embedding_put"], {**where, "ord": row_id, "vector": Vector(row.vector)})
-        connection.execute(_SQL["pending_add"], {**where, "ord": row_id, "names": row.extraction.names, "bulk": bulk})
-    send_change(connection, namespace, count, fates)
+        connection.execute(_SQL["pending_add"], {**where, "ord": row_id, "names": extraction.names, "bulk": bulk})
+    send_change(connection, new.namespace, new.count, new.fates)
     backlog = connection.execute(_SQL["backlog"], where)
-    ids = {row.name[1] for _, row in stored}
+    ids = {row.name[1] for _, row in new.stored}
     if len(ids) > 1:
         return backlog, None
     return backlog, connection.execute(_SQL["memory_get"], {**where, "ids": sorted(ids)}, binary=True)
 
 
 def index_many(
-    connection: Connection,
-    namespace: str,
-    stored: Sequence[tuple[int, Row]],
-    count: Mapping[str, int],
-    fates: Mapping[str, str],
-    last: int,
-    bulk: bool,
-) -> None:
-    """Write the data derived from new memories by COPY, and count them under the lock of their namespace.
+    connection: Connection, news: Sequence[NewRows], last: Mapping[str, int], bulk: bool
+) -> dict[str, tuple[int, Sequence[Sequence[Any]] | None]]:
+    """Write the data derived from the new memories of some namespaces, and count them under the locks of these.
 
-    ``last`` is their last row id. Those of a ``bulk`` stay pending. See ``count_change`` for the other arguments.
-    Raises EmbedderReplaced.
+    The statements of all namespaces are sent together and a table gets one COPY, so the round trips are as many for
+    one namespace as for hundreds. ``news`` are sorted by namespace, in which order the namespaces are locked; ``last``
+    has the last row id of each. The memories of a ``bulk`` stay pending, and so do few. Returns the row ids given out
+    so far, and the marks of derivation versions, of each namespace. Raises EmbedderReplaced, InvalidInput and
+    NamespaceFull.
     """
-    language = stored[0][1].language
-    stored = [pair for pair in stored if pair[1].extraction is not None]
-    extractions = [row.extraction for _, row in stored if row.extraction is not None]
-    name = text(namespace)
-    entries = forward_entries(extractions)
-    sizes = np.array([len(e.keys) for e in extractions], dtype=np.int64)
-    ends = np.cumsum(sizes) * FORWARD.itemsize
-    raw = entries.tobytes()
-    starts = ends - sizes * FORWARD.itemsize
-    copy_rows(
+    _copy_derived(connection, news)
+    pends = {new.namespace: bulk or len(new.indexed) < FLUSH_AT for new in news}
+    copy_pending(
         connection,
-        "forward",
-        ("namespace", "ord", "length", "entries", "candidates"),
-        [
-            (name, encoding.int8(row_id), encoding.int4(e.length), raw[start:end], packed_postings.candidates(e))
-            for (row_id, _), e, start, end in zip(stored, extractions, starts.tolist(), ends.tolist(), strict=True)
-        ],
+        (
+            (new.namespace, row_id, extraction.names, bulk)
+            for new in news
+            if pends[new.namespace]
+            for row_id, _, extraction in new.indexed
+        ),
     )
+    held = _claimed(connection, news, last)
+    copy_segments(connection, {new.namespace: _inverted(new.indexed) for new in news if not pends[new.namespace]})
+    with pipelined(connection):
+        for new in news:
+            send_change(connection, new.namespace, new.count, new.fates)
+    return held
+
+
+def _copy_derived(connection: Connection, news: Sequence[NewRows]) -> None:
+    """COPY the forward entries, the vectors and the relationships of new memories."""
+    indexed = [
+        (text(new.namespace), encoding.int8(row_id), row, extraction)
+        for new in news
+        for row_id, row, extraction in new.indexed
+    ]
+    extractions = [extraction for *_, extraction in indexed]
+    raw = forward_entries(extractions).tobytes()
+    ends = (np.cumsum([len(e.keys) for e in extractions], dtype=np.int64) * FORWARD.itemsize).tolist()
+    forwards = [
+        (name, row_id, encoding.int4(e.length), raw[start:end], packed_postings.candidates(e))
+        for (name, row_id, _, e), (start, end) in zip(indexed, pairwise((0, *ends)), strict=True)
+    ]
+    copy_rows(connection, "forward", ("namespace", "ord", "length", "entries", "candidates"), forwards)
     vectors = [
-        (name, encoding.int8(row_id), Vector(row.vector).to_binary())
-        for row_id, row in stored
-        if row.vector is not None
+        (name, row_id, Vector(row.vector).to_binary()) for name, row_id, row, _ in indexed if row.vector is not None
     ]
     if vectors:
         copy_rows(connection, "embedding", ("namespace", "ord", "vector"), vectors)
-    if any(e.relationships for e in extractions):
-        write_relationships(connection, namespace, [(o, r.extraction) for o, r in stored if r.extraction is not None])
-    row = connection.execute(_SQL["meta_get"], {"key": "embedder"}).fetchone()
-    filled_by = row[0] if row else None
-    _filled_by(connection, filled_by, next((row.embedder for _, row in stored if row.vector is not None), None))
-    if bulk or len(stored) < FLUSH_AT:
-        copy_pending(
-            connection, namespace, [(row_id, e.names, bulk) for (row_id, _), e in zip(stored, extractions, strict=True)]
-        )
-    else:
-        row_ids = np.array([row_id for row_id, _ in stored], dtype=np.int64)
-        lengths = np.array([e.length for e in extractions], dtype=np.int64)
-        names = [n for e in extractions for n in e.names]
-        copy_segments(connection, namespace, packed_postings.invert(row_ids, lengths, sizes, entries, names))
-    claim = {"namespace": namespace, "language": language}
-    _, dropping = only(connection.execute(_SQL["namespace_claim"], claim))
-    if dropping is not None and last <= dropping:  # these row ids are older than the drop: take others
-        raise SerializationFailure("The namespace was dropped while memories were written to it.")
-    count_change(connection, namespace, count, fates)
+    write_relationships(
+        connection, ((new.namespace, row_id, extraction) for new in news for row_id, _, extraction in new.indexed)
+    )
+    filled_by = connection.execute(_SQL["meta_get"], {"key": "embedder"}).fetchone()
+    embedder = next((row.embedder for _, _, row, _ in indexed if row.vector is not None), None)
+    _filled_by(connection, filled_by[0] if filled_by else None, embedder)
 
 
-def copy_pending(connection: Connection, namespace: str, rows: Sequence[tuple[int, Sequence[str], bool]]) -> None:
-    """Mark memories as pending, given as (row id, names of its keys, whether a bulk brought it)."""
-    name, columns = text(namespace), ("namespace", "ord", "names", "bulk")
+def _claimed(
+    connection: Connection, news: Sequence[NewRows], last: Mapping[str, int]
+) -> dict[str, tuple[int, Sequence[Sequence[Any]] | None]]:
+    """Lock namespaces in their order, and check that their new rows may stay; see ``index_many``."""
+    claims = ((new.namespace, {"language": new.stored[0][1].language}) for new in news)
+    rows = {namespace: only(cursor) for namespace, cursor in sent(connection, "namespace_claim", claims).items()}
+    limited = {}
+    for new in news:
+        _, _, dropping, language, is_limited = rows[new.namespace]
+        if dropping is not None and last[new.namespace] <= dropping:  # these row ids are older than the drop
+            raise SerializationFailure("The namespace was dropped while memories were written to it.")
+        _check(new, language)
+        if is_limited:
+            limited[new.namespace] = new
+    for namespace, cursor in sent(connection, "namespace_check", ((name, {}) for name in limited)).items():
+        language, *limits = only(cursor)
+        _check(limited[namespace], language, (*limits,))
+    return {namespace: (row[0], row[1]) for namespace, row in rows.items()}
+
+
+def _inverted(indexed: Sequence[tuple[int, Row, Extraction]]) -> Segments:
+    """Return the postings of new memories."""
+    extractions = [extraction for *_, extraction in indexed]
+    row_ids = np.array([row_id for row_id, *_ in indexed], dtype=np.int64)
+    lengths = np.array([e.length for e in extractions], dtype=np.int64)
+    sizes = np.array([len(e.keys) for e in extractions], dtype=np.int64)
+    names = [name for e in extractions for name in e.names]
+    return packed_postings.invert(row_ids, lengths, sizes, forward_entries(extractions), names)
+
+
+def copy_pending(connection: Connection, rows: Iterable[tuple[str, int, Sequence[str], bool]]) -> None:
+    """Mark memories as pending, given as (namespace, row id, names of its keys, whether a bulk brought it)."""
     packed = [
-        (name, encoding.int8(row_id), text_array(names), encoding.int4(len(names) if bulk else 0))
-        for row_id, names, bulk in rows
+        (text(namespace), encoding.int8(row_id), text_array(names), encoding.int4(len(names) if bulk else 0))
+        for namespace, row_id, names, bulk in rows
     ]
-    copy_rows(connection, "pending", columns, packed)
+    if packed:
+        copy_rows(connection, "pending", ("namespace", "ord", "names", "bulk"), packed)
 
 
 def _filled_by(connection: Connection, recorded: Mapping[str, Any] | None, embedder: Mapping[str, Any] | None) -> None:
@@ -218,30 +269,37 @@ def _filled_by(connection: Connection, recorded: Mapping[str, Any] | None, embed
         agree(recorded, embedder)
 
 
-def checked(holds: Cursor, namespace: str, stored: Sequence[tuple[int, Row]], fates: Mapping[str, str]) -> None:
-    """Raise InvalidInput or NamespaceFull where ``stored`` rows may not stay; ``holds`` is of namespace_check."""
-    language, *limits = only(holds)
-    check_language(namespace, language, stored[0][1].language)
-    if limits[:2] != [None, None]:
-        check_limits(namespace, (*limits,), sum(fate != "updated" for fate in fates.values()))
+def _check(new: NewRows, language: str, limits: tuple[Any, ...] = (None, None)) -> None:
+    """Raise InvalidInput or NamespaceFull where new rows may not stay, by the columns of namespace_check."""
+    check_language(new.namespace, language, new.stored[0][1].language)
+    if limits[:2] != (None, None):
+        check_limits(new.namespace, limits, sum(fate != "updated" for fate in new.fates.values()))
 
 
-def copy_segments(connection: Connection, namespace: str, segments: Segments) -> None:
-    """Write one row per key under a new segment number, and mark keys that more than one memory has now."""
-    segment = only(connection.execute(_SQL["segment_next"], {"namespace": namespace}))[0]
-    shared_keys: set[int] = set()
-    keys = segments.keys
+def copy_segments(connection: Connection, segments: Mapping[str, Segments]) -> None:
+    """Write one row per key of each namespace under a new segment number, and mark keys that are shared now.
+
+    Those are the keys that more than one memory has. The namespaces are locked in the order of ``segments``.
+    """
+    if not segments:
+        return
+    numbers = {
+        n: only(cursor)[0] for n, cursor in sent(connection, "segment_next", ((n, {}) for n in segments)).items()
+    }
+    shared: dict[str, set[int]] = {n: set() for n in segments}
+    keys = {n: each.keys for n, each in segments.items()}
     for statement in (
         "segments_known",
         "segments_meet",
         "singleton_meet",
     ):  # each looks at what is left of the keys alone
-        parameters = {"namespace": namespace, "keys": keys}
-        found = [key for (key,) in connection.execute(_SQL[statement], parameters, binary=True)]
-        shared_keys.update(found)
-        keys = np.setdiff1d(keys, np.array(found, dtype=np.int64))
-    connection.execute(_SQL["fresh_add"], {"namespace": namespace, "segment": segment})
-    rows = encoding.posting_rows(namespace, segment, segments, shared_keys)
+        cursors = sent(connection, statement, ((n, {"keys": some}) for n, some in keys.items()), binary=True)
+        for namespace, cursor in cursors.items():
+            found = [key for (key,) in cursor.fetchall()]
+            shared[namespace].update(found)
+            keys[namespace] = np.setdiff1d(keys[namespace], np.array(found, dtype=np.int64))
+    sent(connection, "fresh_add", ((n, {"segment": number}) for n, number in numbers.items()))
+    rows = (row for n, each in segments.items() for row in encoding.posting_rows(n, numbers[n], each, shared[n]))
     encoding.copy_packed(connection, "posting", encoding.POSTING_COLUMNS, rows)
 
 
@@ -269,40 +327,45 @@ def send_change(connection: Connection, namespace: str, count: Mapping[str, int]
     return number
 
 
-def write_relationships(connection: Connection, namespace: str, extractions: Sequence[tuple[int, Extraction]]) -> None:
-    """Store the relationships extracted from memories that have none yet."""
-    name = text(namespace)
+def write_relationships(connection: Connection, extractions: Iterable[tuple[str, int, Extraction]]) -> None:
+    """Store the relationships extracted from memories, given as (namespace, row id, ...), that have none yet."""
     rows = [
-        (name, encoding.int8(row_id), encoding.int8(one), text(what), encoding.int8(other))
-        for row_id, extraction in extractions
+        (text(namespace), encoding.int8(row_id), encoding.int8(one), text(what), encoding.int8(other))
+        for namespace, row_id, extraction in extractions
         for one, what, other in extraction.relationships
     ]
     if rows:
         copy_rows(connection, "relationship", ("namespace", "ord", "subject", "predicate", "object"), rows)
 
 
-def flush(connection: Connection, namespace: str, limit: int = 16 * FLUSH_AT) -> int:
-    """Move up to ``limit`` pending memories of ``namespace`` into one posting segment; return how many.
+def flush(connection: Connection, namespaces: Sequence[str], limit: int = 16 * FLUSH_AT) -> int:
+    """Move up to ``limit`` pending memories of each of some namespaces into a posting segment of its own.
 
-    Those of a bulk come last, and are fewer where they have ``BULK_KEYS`` keys together.
+    Those of a bulk come last, and are fewer where they have ``BULK_KEYS`` keys together. The statements of all
+    namespaces, which are in order, are sent together. Returns how many memories it moved.
     """
-    which = {"namespace": namespace, "limit": limit, "keys": BULK_KEYS}
-    rows = connection.execute(_SQL["flush_take"], which).fetchall()
-    if not rows:
-        return 0
-    names: dict[int, list[str]] = dict(rows)
-    parameters = {"namespace": namespace, "ords": list(names)}
-    forwards = connection.execute(_SQL["flush_forwards"], parameters, binary=True).fetchall()
+    which = {"limit": limit, "keys": BULK_KEYS}
+    taken = sent(connection, "flush_take", ((namespace, which) for namespace in namespaces))
+    names: dict[str, dict[int, list[str]]] = {
+        n: dict(rows) for n, cursor in taken.items() if (rows := cursor.fetchall())
+    }
+    ords = ((namespace, {"ords": list(some)}) for namespace, some in names.items())
+    cursors = sent(connection, "flush_forwards", ords, binary=True)
+    forwards = {n: rows for n, cursor in cursors.items() if (rows := cursor.fetchall())}  # else they are being emptied
+    copy_segments(connection, {n: _flushed(rows, names[n]) for n, rows in forwards.items()})
+    done = ((namespace, {"ords": [row_id for row_id, _, _ in rows]}) for namespace, rows in forwards.items())
+    sent(connection, "flush_done", done)
+    return sum(map(len, forwards.values()))
+
+
+def _flushed(forwards: Sequence[tuple[int, int, bytes]], names: Mapping[int, Sequence[str]]) -> Segments:
+    """Return the postings of stored memories, each with the names of its keys."""
     row_ids = np.array([row_id for row_id, _, _ in forwards], dtype=np.int64)
-    if not forwards:  # they are just being emptied
-        return 0
     lengths = np.array([length for _, length, _ in forwards], dtype=np.int64)
     packed = [np.frombuffer(raw, dtype=FORWARD) for _, _, raw in forwards]
     sizes = np.array([len(p) for p in packed], dtype=np.int64)
-    flat = [n for row_id, _, _ in forwards for n in names[row_id]]
-    copy_segments(connection, namespace, packed_postings.invert(row_ids, lengths, sizes, np.concatenate(packed), flat))
-    connection.execute(_SQL["flush_done"], {**parameters, "ords": row_ids})
-    return len(forwards)
+    flat = [name for row_id, _, _ in forwards for name in names[row_id]]
+    return packed_postings.invert(row_ids, lengths, sizes, np.concatenate(packed), flat)
 
 
 def compact(connection: Connection, namespace: str, *, bulk: bool = False) -> int:
@@ -314,41 +377,64 @@ def compact(connection: Connection, namespace: str, *, bulk: bool = False) -> in
     and a key stays within a few rows.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    segments = fresh_segments(connection, namespace)
+    segments = fresh_segments(connection, [namespace])[namespace]
     if len(segments) < COMPACT_AT:
         return 0  # another writer was faster
     sizes = {"least": COMPACT_AT, "full": SEGMENT_FULL, "fresh": COMPACT_AT if bulk else 1}
     parameters = {"namespace": namespace, "segments": segments, **sizes}
     written = int(connection.execute(_SQL["compact"], parameters).rowcount)
-    mark_merged(connection, namespace, segments)
+    mark_merged(connection, {namespace: segments})
     return written
 
 
-def fresh_segments(connection: Connection, namespace: str) -> list[int]:
-    """Return the segments written since the last compaction."""
-    return [segment for (segment,) in connection.execute(_SQL["fresh_list"], {"namespace": namespace})]
+def fresh_segments(connection: Connection, namespaces: Sequence[str]) -> dict[str, list[int]]:
+    """Return the segments of each namespace written since its last compaction."""
+    cursors = sent(connection, "fresh_list", ((namespace, {}) for namespace in namespaces))
+    return {namespace: [segment for (segment,) in cursor.fetchall()] for namespace, cursor in cursors.items()}
 
 
-def mark_merged(connection: Connection, namespace: str, segments: Sequence[int]) -> None:
-    """Unmark segments as fresh, and advance the sequence number: recalls read other rows."""
-    connection.execute(_SQL["fresh_done"], {"namespace": namespace, "segments": segments})
-    connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
+def mark_merged(connection: Connection, segments: Mapping[str, Sequence[int]]) -> None:
+    """Unmark segments of namespaces as fresh, and advance their sequence numbers: recalls read other rows."""
+    sent(connection, "fresh_done", ((namespace, {"segments": some}) for namespace, some in segments.items()))
+    sent(connection, "namespace_revise", ((namespace, {"length": 0}) for namespace in segments))
 
 
 def flush_and_compact(
-    store: PostgresStore, namespace: str, backlog: tuple[int, int, int] | None = None, *, bulk: bool = False
+    store: PostgresStore, namespace: str, backlog: NamespaceBacklog | None = None, *, bulk: bool = False
 ) -> int:
     """Flush a namespace of many pending memories, compact one of many fresh segments; return how many it flushed.
 
-    A writer of few memories leaves to a ``bulk`` most of what it brought. ``backlog`` is the row of that statement.
+    A writer of few memories leaves to a ``bulk`` most of what it brought.
     """
-    pending, bulk_keys, segments = backlog or store.row("backlog", {"namespace": namespace})
+    backlog = backlog or NamespaceBacklog._make(store.row("backlog", {"namespace": namespace}))
+    segments = backlog.segments
     flushed = 0
-    if bulk_keys >= BULK_KEYS if bulk else pending >= FLUSH_AT:
+    if _flushes(backlog, bulk):
         flushed = store.transaction(
-            partial(flush, namespace=namespace, limit=FLUSHED_AT_ONCE if bulk else 16 * FLUSH_AT)
+            partial(flush, namespaces=[namespace], limit=FLUSHED_AT_ONCE if bulk else 16 * FLUSH_AT)
         )
         segments += 1
-    if segments >= (BULK_COMPACT_AT if bulk else COMPACT_AT):
+    if _compacts(segments, bulk):
         store.transaction(partial(compact, namespace=namespace, bulk=bulk))
     return flushed
+
+
+def backlogs_due(
+    store: PostgresStore, namespaces: Sequence[str], known: Mapping[str, NamespaceBacklog], *, bulk: bool
+) -> dict[str, NamespaceBacklog]:
+    """Return the backlogs of those of some namespaces for which ``flush_and_compact`` has something to do.
+
+    Those that are not ``known`` are read in one round trip.
+    """
+    unknown = [namespace for namespace in namespaces if namespace not in known]
+    read = store.together(*(("backlog", {"namespace": namespace}) for namespace in unknown)) if unknown else ()
+    backlogs = {**known, **{n: NamespaceBacklog._make(row) for n, (row,) in zip(unknown, read, strict=True)}}
+    return {n: one for n in namespaces if _flushes(one := backlogs[n], bulk) or _compacts(one.segments, bulk)}
+
+
+def _flushes(backlog: NamespaceBacklog, bulk: bool) -> bool:
+    return backlog.bulk_keys >= BULK_KEYS if bulk else backlog.pending >= FLUSH_AT
+
+
+def _compacts(segments: int, bulk: bool) -> bool:
+    return segments >= (BULK_COMPACT_AT if bulk else COMPACT_AT)

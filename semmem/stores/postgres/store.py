@@ -104,7 +104,7 @@ class PostgresStore(Pooled):
     ) -> Written:
         """Store ``rows`` in one transaction; flush namespaces that have many pending memories."""
         few = postings.are_few(rows) and psycopg.Pipeline.is_supported()
-        backlog: dict[str, tuple[int, int, int]] = {}
+        backlog: dict[str, postings.NamespaceBacklog] = {}
         losses: list[bool] = []
 
         def run(connection: Connection) -> Written:
@@ -127,8 +127,8 @@ class PostgresStore(Pooled):
             self._flushing.begin(namespaces, backlog)
             return written
         try:
-            for namespace in namespaces:
-                postings.flush_and_compact(self, namespace, backlog.get(namespace))
+            for namespace, due in postings.backlogs_due(self, namespaces, backlog, bulk=False).items():
+                postings.flush_and_compact(self, namespace, due)
         except (SemmemError, psycopg.Error) as error:  # the rows are committed; the next writer or maintain flushes
             return replace(written, degraded=upkeep.left_to_maintain(error))
         return written

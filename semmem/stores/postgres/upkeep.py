@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import asdict
@@ -27,7 +27,7 @@ from semmem.model.recipe import GraphSettings
 from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.postgres import forget, links, postings, vector_index
-from semmem.stores.postgres.connection import by_namespace
+from semmem.stores.postgres.connection import by_namespace, sent
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vacuum import session_setting, vacuum
 from semmem.stores.sql_files import statements
@@ -45,6 +45,7 @@ __all__ = [
     "settle",
     "settle_steps",
     "sweep_expired",
+    "together",
 ]
 
 _SQL = statements("postgres")
@@ -59,6 +60,9 @@ _MANY = 10_000
 
 _WRITERS_SHARE = 4
 """Rewrite a table that writers alone read where a fifth of its rows have been packed, and not only where half have."""
+
+MOST_TOGETHER, FEW_TOGETHER = 128, 1_024
+"""The most namespaces that one transaction of the upkeep serves, and the most memories of these."""
 
 LONE_FULL = 32
 """Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
@@ -176,17 +180,22 @@ class Flushing:
         self._running: dict[int, list[threading.Thread]] = defaultdict(list)
         self._failed: set[int] = set()
 
-    def begin(self, namespaces: Iterable[str], backlog: Mapping[str, tuple[int, int, int]]) -> None:
+    def begin(self, namespaces: Sequence[str], known: Mapping[str, postings.NamespaceBacklog]) -> None:
         """Flush and compact namespaces where that is due for a bulk, in a thread each where there is a place for one.
 
-        ``backlog`` has the row of that statement where it is known.
+        ``known`` are the backlogs that are.
         """
-        for namespace in namespaces:
-            work = partial(self._tidy, namespace, backlog.get(namespace), threading.get_ident())
+        due: Mapping[str, postings.NamespaceBacklog] = {}
+        try:
+            due = postings.backlogs_due(self._store, namespaces, known, bulk=True)
+        except Exception:  # noqa: BLE001  # all is stored and found; no call must end for this
+            self._failed.add(threading.get_ident())
+        for namespace, backlog in due.items():
+            work = partial(self._tidy, namespace, backlog, threading.get_ident())
             if not self._begun(work):
                 work()
 
-    def _tidy(self, namespace: str, backlog: tuple[int, int, int] | None, bulk: int) -> None:
+    def _tidy(self, namespace: str, backlog: postings.NamespaceBacklog | None, bulk: int) -> None:
         try:
             while postings.flush_and_compact(self._store, namespace, backlog, bulk=True):
                 backlog = None  # a batch may bring several times as many keys as one flush takes
@@ -243,12 +252,13 @@ def end_bulk(store: PostgresStore, namespaces: Collection[str], *, failed: bool)
     left = {"namespaces": sorted(namespaces), "least": postings.FLUSH_AT}
     try:
         for waits in (False, True):
-            for (namespace,) in store.rows("bulk_ends", left):
+            for some in together(store.rows("bulk_ends", left)):
                 if waits:  # another one flushes the first of them; it holds the lock of the namespace
-                    store.transaction(partial(_owned, namespace=namespace))
-                while store.transaction(partial(postings.flush, namespace=namespace, limit=postings.FLUSHED_AT_ONCE)):
+                    store.transaction(partial(_owned, namespaces=some))
+                while store.transaction(partial(postings.flush, namespaces=some, limit=postings.FLUSHED_AT_ONCE)):
                     pass
-                postings.flush_and_compact(store, namespace)
+                for namespace, due in postings.backlogs_due(store, some, {}, bulk=False).items():
+                    postings.flush_and_compact(store, namespace, due)
         for namespace in sorted(namespaces) if failed else ():
             while postings.flush_and_compact(store, namespace, bulk=True):
                 pass
@@ -257,8 +267,25 @@ def end_bulk(store: PostgresStore, namespaces: Collection[str], *, failed: bool)
     return {}
 
 
-def _owned(connection: Connection, namespace: str) -> None:
-    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+def _owned(connection: Connection, namespaces: Sequence[str]) -> None:
+    sent(connection, "namespace_own", ((namespace, {}) for namespace in namespaces))
+
+
+def together(sizes: Iterable[tuple[str, int]]) -> list[list[str]]:
+    """Return namespaces, given with their numbers of memories, in groups, each of which one transaction serves.
+
+    In order, in which they are locked. A group has at most ``MOST_TOGETHER`` namespaces and ``FEW_TOGETHER`` memories,
+    and a larger namespace stands alone, so that no writer waits long for one.
+    """
+    groups: list[list[str]] = []
+    left = 0
+    for namespace, size in sorted(sizes):
+        if not groups or size > left or len(groups[-1]) == MOST_TOGETHER:
+            groups.append([])
+            left = FEW_TOGETHER
+        groups[-1].append(namespace)
+        left -= size
+    return groups
 
 
 def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
@@ -270,16 +297,16 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     sweep_counts = {
         sweep.name: _swept(store, sweep, {**asdict(keep), "limit": AT_ONCE, "ids": None}, busy) for sweep in SWEEPS
     }
-    for namespace in _others(store, "pending_namespaces", busy):
-        while count := store.transaction(partial(postings.flush, namespace=namespace)):
+    for some in _small_together(store, "pending_namespaces", busy):
+        while count := store.transaction(partial(postings.flush, namespaces=some)):
             flushed += count
-    for namespace, segment in store.rows("namespace_unsettled", {}):
-        if namespace not in busy:
-            written, removed = _settled(store, namespace, segment)
-            merged += written
-            packed += removed
-    for namespace in _others(store, "likeness_unpacked", busy):
-        alike += _packed(store, namespace)
+    unsettled = {name: (size, segment) for name, size, segment in store.rows("namespace_unsettled", {})}
+    for some in together((name, size) for name, (size, _) in unsettled.items() if name not in busy):
+        written, removed = _settled(store, {name: unsettled[name][1] for name in some})
+        merged += written
+        packed += removed
+    for some in _small_together(store, "likeness_unpacked", busy):
+        alike += _packed(store, some)
     embedded = store.url.startswith("embedded:")  # a server of one's own
     if embedded:
         _shrunk(store, "posting", packed)
@@ -294,76 +321,94 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     return {**{name: count for name, count in sweep_counts.items() if count}, **counts, **_report(store)}
 
 
-def settle_steps(connection: Connection, namespace: str) -> tuple[int, bool]:
-    """Return the number of steps in which to run ``settle`` now, and whether it is to pack: enough keys have come."""
+def settle_steps(connection: Connection, namespaces: Sequence[str]) -> dict[str, tuple[int, bool]]:
+    """Return in how many steps to run ``settle`` in each namespace now, and whether it packs: enough keys have come."""
     part = (postings.LAST_KEY - postings.FIRST_KEY) // _SAMPLED  # keys are hashes, so a part says how many there are
-    upto = postings.FIRST_KEY + part
-    shared, apart, packed = (_SAMPLED * count for count in _sizes(connection, namespace, upto))
-    if shared + apart + packed < _SAMPLED * _SAMPLE:
-        shared, apart, packed = _sizes(connection, namespace, postings.LAST_KEY)
+    sizes = _sizes(connection, namespaces, postings.FIRST_KEY + part)
+    sizes = {
+        n: (_SAMPLED * shared, _SAMPLED * apart, _SAMPLED * packed) for n, (shared, apart, packed) in sizes.items()
+    }
+    few = [n for n, counts in sizes.items() if sum(counts) < _SAMPLED * _SAMPLE]
+    sizes |= _sizes(connection, few, postings.LAST_KEY)
+    return {namespace: _steps(*counts) for namespace, counts in sizes.items()}
+
+
+def _sizes(connection: Connection, namespaces: Sequence[str], upto: int) -> dict[str, tuple[int, int, int]]:
+    """Return the rows of shared keys, those of others, and the packed keys of each namespace, of keys up to one."""
+    keys = {"since": postings.FIRST_KEY, "upto": upto}
+    cursors = sent(connection, "posting_sizes", ((namespace, keys) for namespace in namespaces))
+    rows = ((namespace, only(cursor)) for namespace, cursor in cursors.items())
+    return {namespace: (shared, apart, packed) for namespace, (shared, apart, packed) in rows}
+
+
+def _steps(shared: int, apart: int, packed: int) -> tuple[int, bool]:
     packs = apart > 0 and apart * _LONE_SHARE >= packed
     rows = shared + (apart + packed if packs else 0)
     return (rows // _ROWS_AT_ONCE + 1 if rows else 0), packs
 
 
-def _sizes(connection: Connection, namespace: str, upto: int) -> tuple[int, int, int]:
-    parameters = {"namespace": namespace, "since": postings.FIRST_KEY, "upto": upto}
-    shared, apart, packed = only(connection.execute(_SQL["posting_sizes"], parameters))
-    return shared, apart, packed
+def settle(
+    connection: Connection, since: Mapping[str, int], steps: int, packing: Collection[str]
+) -> tuple[dict[str, int], int, int]:
+    """Pack the keys of a range that only one memory has, where it is ``packing``, and join the rows of each other key.
 
-
-def settle(connection: Connection, namespace: str, since: int, steps: int, *, packs: bool) -> tuple[int, int, int]:
-    """Pack the keys of a range that only one memory has, where ``packs``, and join the rows of each other key.
-
-    The range begins at ``since``. Both at once, for they lie in the same pages. Returns the key to continue from, how
-    many posting rows were written by merging, and how many were removed by packing; see lone_posting.
+    The range of each namespace begins at the key that ``since`` has for it; they are locked in that order. Both at
+    once, for they lie in the same pages. Returns the key to continue from of each namespace, how many posting rows were
+    written by merging, and how many were removed by packing; see lone_posting.
     """
-    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+    sent(connection, "namespace_own", ((namespace, {}) for namespace in since))
     width, removed = (postings.LAST_KEY - postings.FIRST_KEY) // steps, 0  # equal ranges hold as many keys
-    upto = min(postings.LAST_KEY, since + width)
-    if packs:
-        parameters = {"namespace": namespace, "since": since, "upto": upto, "size": LONE_FULL}
-        upto, removed = only(connection.execute(_SQL["singleton_pack"], parameters))
-    parameters = {"namespace": namespace, "since": since, "upto": upto, "full": postings.SEGMENT_FULL}
-    written = int(connection.execute(_SQL["compact_range"], parameters).rowcount)
-    if written:
-        connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
-    return upto + 1, written, removed
+    ranges = {n: {"since": key, "upto": min(postings.LAST_KEY, key + width)} for n, key in since.items()}
+    ranges_packed = ((n, {**keys, "size": LONE_FULL}) for n, keys in ranges.items() if n in packing)
+    for namespace, cursor in sent(connection, "singleton_pack", ranges_packed).items():
+        ranges[namespace]["upto"], count = only(cursor)
+        removed += count
+    full = {"full": postings.SEGMENT_FULL}
+    joined = sent(connection, "compact_range", ((n, {**keys, **full}) for n, keys in ranges.items()))
+    written = {n: cursor.rowcount for n, cursor in joined.items() if cursor.rowcount}
+    sent(connection, "namespace_revise", ((n, {"length": 0}) for n in written))
+    return {n: keys["upto"] + 1 for n, keys in ranges.items()}, sum(written.values()), removed
 
 
-def _settled(store: PostgresStore, namespace: str, segment: int) -> tuple[int, int]:
-    """Join and pack posting rows, a range of keys at a time; return how many were written, and how many removed.
+def _settled(store: PostgresStore, segments: Mapping[str, int]) -> tuple[int, int]:
+    """Join and pack the posting rows of some namespaces, which are in order, a range of keys at a time.
 
-    What has come up to ``segment`` is settled then.
+    What has come up to the segment that ``segments`` has of a namespace is settled then. Returns how many rows were
+    written, and how many removed.
     """
-    steps, packs = store.run(partial(settle_steps, namespace=namespace))
-    segments = store.run(partial(postings.fresh_segments, namespace=namespace))
+    sizes = store.run(partial(settle_steps, namespaces=list(segments)))
+    fresh = store.run(partial(postings.fresh_segments, namespaces=list(segments)))
+    steps = max(one for one, _ in sizes.values())
+    packing = {namespace for namespace, (_, packs) in sizes.items() if packs}
 
-    def step(connection: Connection, since: int) -> tuple[int, int, int]:
-        beyond = postings.LAST_KEY + 1, 0, 0
-        done = settle(connection, namespace, since, steps, packs=packs) if steps else beyond
-        if done[0] > postings.LAST_KEY:
-            if segments:  # those that writers have added meanwhile stay fresh
-                postings.mark_merged(connection, namespace, segments)
-            connection.execute(_SQL["namespace_settle"], {"namespace": namespace, "upto": segment})
+    def step(connection: Connection, since: Mapping[str, int]) -> tuple[dict[str, int], int, int]:
+        done = settle(connection, since, steps, packing) if steps else (dict.fromkeys(since, beyond), 0, 0)
+        ended = [namespace for namespace, key in done[0].items() if key >= beyond]
+        # those that writers have added meanwhile stay fresh
+        postings.mark_merged(connection, {namespace: fresh[namespace] for namespace in ended if fresh[namespace]})
+        sent(connection, "namespace_settle", ((namespace, {"upto": segments[namespace]}) for namespace in ended))
         return done
 
     merged = packed = 0
-    since = postings.FIRST_KEY
-    while since <= postings.LAST_KEY:
-        since, written, removed = store.transaction(partial(step, since=since))
+    beyond = postings.LAST_KEY + 1
+    since = dict.fromkeys(segments, postings.FIRST_KEY)
+    while since:
+        after, written, removed = store.transaction(partial(step, since=since))
+        since = {namespace: key for namespace, key in after.items() if key < beyond}
         merged += written
         packed += removed
     return merged, packed
 
 
-def _packed(store: PostgresStore, namespace: str) -> int:
-    """Pack the keys of likeness, a range at a time; return how many rows were removed by it."""
-    steps = store.run(partial(links.pack_steps, namespace=namespace))
-    since, packed = links.FIRST_KEY if steps else links.LAST_KEY + 1, 0
-    while since <= links.LAST_KEY:
-        since, row_count = store.transaction(partial(links.pack, namespace=namespace, since=since, steps=steps))
-        packed += row_count
+def _packed(store: PostgresStore, namespaces: Sequence[str]) -> int:
+    """Pack the keys of likeness of some namespaces, a range at a time; return how many rows were removed by it."""
+    steps = store.run(partial(links.pack_steps, namespaces=namespaces))
+    packed = 0
+    for count in sorted(set(steps.values())):
+        since, some = links.FIRST_KEY, [namespace for namespace in namespaces if steps.get(namespace) == count]
+        while since <= links.LAST_KEY:
+            since, row_count = store.transaction(partial(links.pack, namespaces=some, since=since, steps=count))
+            packed += row_count
     return packed
 
 
@@ -410,6 +455,11 @@ def _others(
 ) -> list[str]:
     """Return the namespaces that a statement lists, without those that are being moved."""
     return [name for (name,) in store.rows(statement, parameters) if name not in busy]
+
+
+def _small_together(store: PostgresStore, statement: str, busy: Collection[str]) -> list[list[str]]:
+    """Return the namespaces that a statement lists with their sizes, in groups, without those that are being moved."""
+    return together((name, size) for name, size in store.rows(statement, {}) if name not in busy)
 
 
 def _swept(store: PostgresStore, sweep: Sweep, parameters: Mapping[str, Any], busy: Collection[str]) -> int:

@@ -17,21 +17,15 @@ from psycopg.errors import SerializationFailure
 from semmem.model.exchange import Row, Written
 from semmem.model.store.derivations import Span, derivation_of
 from semmem.model.types import Memory
-from semmem.stores.batch import check_conflicts, fates_of_rows
+from semmem.stores.batch import check_conflicts, fates_of_rows, rows_by_namespace
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
 from semmem.stores.postgres import encoding
-from semmem.stores.postgres.connection import by_namespace
+from semmem.stores.postgres.connection import by_namespace, sent
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.forget import clear_postings, delete_rows
-from semmem.stores.postgres.life import keep, mark_made, see_again, seen_counts, take_back
+from semmem.stores.postgres.life import keep, mark_span, see_again, seen_counts, take_back
 from semmem.stores.postgres.links import ask_similar, check_merged, firsts, part, similar, similar_of
-from semmem.stores.postgres.postings import (
-    ask_grounds,
-    check_grounds,
-    checked,
-    index_few,
-    index_many,
-)
+from semmem.stores.postgres.postings import NamespaceBacklog, NewRows, ask_grounds, check_grounds, index_few, index_many
 from semmem.stores.postgres.typed import Connection, Cursor, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
@@ -46,7 +40,7 @@ def write(
     connection: Connection,
     rows: Sequence[Row],
     on_conflict: str,
-    backlog: dict[str, tuple[int, int, int]] | None = None,
+    backlog: dict[str, NamespaceBacklog] | None = None,
     numbers: Mapping[str, int] | None = None,
     bulk: bool = False,
 ) -> Callable[[], Written]:
@@ -60,7 +54,6 @@ def write(
     ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
     wholes = [r for r in ordered if r.part == 0]
     place = _Numbers(connection, ordered, numbers)
-    anew_names = {r.name for r in wholes if r.made_anew}
     replaced, stale, removal_counts, seen_by_namespace = _take_place(connection, ordered, place)
     if restorations := [row for row in wholes if row.restores]:
         take_back(connection, restorations)
@@ -71,8 +64,7 @@ def write(
     )
     row_ids = _row_ids_of(cursors)
     new = {(namespace, id) for namespace, id, _ in row_ids}
-    for namespace, ids in by_namespace([row.name for row in restorations if row.name in new]).items():
-        connection.execute(_SQL["history_seen"], {"namespace": namespace, "ids": ids})
+    sent(connection, "history_seen", _of_names([row.name for row in restorations if row.name in new]))
     for namespace, seen_rows in seen_by_namespace.items():
         see_again(connection, namespace, seen_rows)
     unstored = [r for r in writable if r.name not in new]
@@ -82,25 +74,18 @@ def write(
     check_conflicts(conflicts, on_conflict)
     row_ids |= _row_ids_of(place.send([r for r in ordered if r.part > 0 and r.name in new]))
     keys = _likeness_keys(wholes, new, row_ids)
-    similar_cursors = [] if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
+    similar_cursors = {} if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
+    news = _new_rows(ordered, new, row_ids, replaced, removal_counts)
     index_cursors: dict[str, tuple[Cursor, Cursor | None]] = {}
-    for namespace, stored in _derived(ordered, new, row_ids).items():
-        fates = fates_of_rows(wholes, namespace, new, replaced)
-        count = _total(stored, removal_counts.get(namespace, (0, 0)))
-        if backlog is not None:
-            check_grounds(connection, grounds[namespace], namespace, stored, fates)
-            index_cursors[namespace] = index_few(connection, namespace, stored, count, fates, bulk)
-        else:
-            index_many(connection, namespace, stored, count, fates, place.last(namespace), bulk)
-            holds = connection.execute(_SQL["namespace_check"], {"namespace": namespace})
-            checked(holds, namespace, stored, fates)
-            if numbers is not None and (by := stored[0][1].made_by):  # the row ids were reserved some time ago
-                span = Span(numbers[namespace], place.last(namespace), derivation_of(by))
-                mark_made(connection, namespace, span)
-        if any(name[0] == namespace for name in anew_names):  # no change names them, so nobody can follow this one
-            if fates:  # nor is it taken for one of those that are named
-                connection.execute(_SQL["namespace_count"], {"namespace": namespace, "memories": 0, "length": 0})
-            connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
+    if backlog is not None:
+        for rows_ in news:
+            check_grounds(connection, grounds[rows_.namespace], rows_)
+            index_cursors[rows_.namespace] = index_few(connection, rows_, bulk)
+    elif news:
+        held = index_many(connection, news, place.last, bulk)
+        if numbers is not None:  # the row ids were reserved some time ago
+            _mark_made(connection, news, numbers, place.last, held)
+    _number_anew(connection, wholes, news)
     if backlog is None:  # from here on each namespace is locked
         check_merged(connection, [r for r in writable if r.merges and r.name in new])
         similar_cursors = ask_similar(connection, keys)
@@ -111,26 +96,61 @@ def write(
         memories: dict[tuple[str, str], Memory] = {}
         for namespace, (backlog_cursor, memory_rows) in index_cursors.items():
             if backlog is not None:
-                backlog[namespace] = only(backlog_cursor)
+                backlog[namespace] = NamespaceBacklog._make(only(backlog_cursor))
             memories |= {(namespace, memory.id): memory for memory in map(memory_of, memory_rows or ())}
-        alike = {named[n, row_id]: rows for n, cursor in similar_cursors for row_id, rows in similar_of(cursor).items()}
+        alike = {
+            named[n, row_id]: rows
+            for n, cursor in similar_cursors.items()
+            for row_id, rows in similar_of(cursor).items()
+        }
         fields: dict[str, Any] = {"memories": memories, "corroborated": corroborated, "similar": alike}
         return Written(*fates_, row_ids, frozenset(replaced), **fields)
 
     return written
 
 
-def _derived(
-    rows: Sequence[Row], new: Collection[_Name], row_ids: Mapping[tuple[str, str, int], int]
-) -> dict[str, list[tuple[int, Row]]]:
-    """Return the new rows from which data are derived, each behind its row id, by namespace and in order of the row
-    ids.
-    """
-    stored: dict[str, list[tuple[int, Row]]] = defaultdict(list)
-    for row in rows:
-        if row.name in new and (row.extraction is not None or row.memory.sensitive):
-            stored[row.memory.namespace].append((row_ids[(*row.name, row.part)], row))
-    return {namespace: sorted(pairs, key=lambda pair: pair[0]) for namespace, pairs in stored.items()}
+def _new_rows(
+    rows: Sequence[Row],
+    new: Collection[_Name],
+    row_ids: Mapping[tuple[str, str, int], int],
+    replaced: Collection[_Name],
+    removals: Mapping[str, tuple[int, int]],
+) -> list[NewRows]:
+    """Return the new rows from which data are derived and what they change, by namespace, in order."""
+    news = []
+    for namespace, own in rows_by_namespace(row for row in rows if row.name in new).items():
+        derived = (row for row in own if row.extraction is not None or row.memory.sensitive)
+        if not (stored := sorted(((row_ids[(*r.name, r.part)], r) for r in derived), key=lambda pair: pair[0])):
+            continue
+        count = _total(stored, removals.get(namespace, (0, 0)))
+        fates = fates_of_rows((row for row in own if row.part == 0), namespace, new, replaced)
+        news.append(NewRows(namespace, stored, count, fates))
+    return news
+
+
+def _mark_made(
+    connection: Connection,
+    news: Sequence[NewRows],
+    before: Mapping[str, int],
+    last: Mapping[str, int],
+    held: Mapping[str, tuple[int, Sequence[Sequence[Any]] | None]],
+) -> None:
+    """Record what has made the new rows, where their row ids were reserved before another version took some."""
+    for new in news:
+        if by := new.stored[0][1].made_by:
+            span = Span(before[new.namespace], last[new.namespace], derivation_of(by))
+            mark_span(connection, new.namespace, span, *held[new.namespace])
+
+
+def _number_anew(connection: Connection, wholes: Sequence[Row], news: Sequence[NewRows]) -> None:
+    """Number the changes of memories that were only made anew: no change names them, so nobody can follow these."""
+    anew = {row.memory.namespace for row in wholes if row.made_anew}
+    for new in news:
+        if new.namespace not in anew:
+            continue
+        if new.fates:  # nor is it taken for one of those that are named
+            connection.execute(_SQL["namespace_count"], {"namespace": new.namespace, "memories": 0, "length": 0})
+        connection.execute(_SQL["namespace_revise"], {"namespace": new.namespace, "length": 0})
 
 
 def _likeness_keys(
@@ -149,11 +169,11 @@ def numbers_for(connection: Connection, rows: Sequence[Row]) -> dict[str, int]:
     count = Counter(row.memory.namespace for row in rows)
     common = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
     before = {}
-    for namespace, size in sorted(count.items()):
-        parameters = {**common, "namespace": namespace, "count": size}
-        last, language = only(connection.execute(_SQL["row_ids_take"], parameters))
+    sizes = ((namespace, {**common, "count": size}) for namespace, size in sorted(count.items()))
+    for namespace, cursor in sent(connection, "row_ids_take", sizes).items():
+        last, language = only(cursor)
         check_language(namespace, language, rows[0].language)  # now, and not after everything was written
-        before[namespace] = last - size
+        before[namespace] = last - count[namespace]
         if last >= FIRST_EARLIER:
             raise without_numbers(namespace)
     return before
@@ -180,38 +200,39 @@ class _Numbers:
         if self._before is None:
             self._take()
             return
-        for namespace in sorted(self._count):
-            self._connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+        sent(self._connection, "namespace_own", ((namespace, {}) for namespace in sorted(self._count)))
 
     def _take(self) -> None:
         if not self._counts_sent:
-            for namespace, count in sorted(self._count.items()):
-                parameters = {"namespace": namespace, "count": count, **self._common}
-                self._connection.execute(_SQL["row_ids_take"], parameters)
-                self._counts_sent[namespace] = 0
+            counts = ((namespace, {"count": count, **self._common}) for namespace, count in sorted(self._count.items()))
+            sent(self._connection, "row_ids_take", counts)
+            self._counts_sent.update(dict.fromkeys(self._count, 0))
 
-    def last(self, namespace: str) -> int:
-        """Return the last row id of the batch; 0 where the row ids were reserved under the lock."""
-        return 0 if self._before is None else self._before[namespace] + self._count[namespace]
+    @property
+    def last(self) -> dict[str, int]:
+        """Return the last row id of the batch in each namespace; 0 where they were reserved under the lock."""
+        before = self._before
+        return {n: 0 if before is None else before[n] + count for n, count in self._count.items()}
 
-    def send(self, rows: Sequence[Row]) -> list[tuple[str, Cursor]]:
+    def send(self, rows: Sequence[Row]) -> dict[str, Cursor]:
         """Store those of ``rows`` whose ids are new; return the cursors of each namespace."""
         if rows and self._before is None:
             self._take()
-        cursors = []
-        for namespace in sorted({row.memory.namespace for row in rows}):
-            own_rows = [row for row in rows if row.memory.namespace == namespace]
-            before = None if self._before is None else self._before[namespace]
-            parameters = {"namespace": namespace, "before": before, "count": self._count[namespace]}
-            columns = encoding.columns_of(own_rows, after=self._counts_sent[namespace])
-            self._counts_sent[namespace] += len(own_rows)
-            cursors.append((namespace, self._connection.execute(_SQL["memory_insert"], {**parameters, **columns})))
-        return cursors
+        columns = ((namespace, self._columns(namespace, own)) for namespace, own in rows_by_namespace(rows).items())
+        return sent(self._connection, "memory_insert", columns)
+
+    def _columns(self, namespace: str, rows: Sequence[Row]) -> dict[str, Any]:
+        """Return the parameters that store ``rows`` behind those of the namespace that were sent before."""
+        before = None if self._before is None else self._before[namespace]
+        columns = encoding.columns_of(rows, after=self._counts_sent[namespace])
+        self._counts_sent[namespace] += len(rows)
+        return {"before": before, "count": self._count[namespace], **columns}
 
 
-def _row_ids_of(cursors: Sequence[tuple[str, Cursor]]) -> dict[tuple[str, str, int], int]:
+def _row_ids_of(cursors: Mapping[str, Cursor]) -> dict[tuple[str, str, int], int]:
     """Return the row ids of the stored rows, by (namespace, id, part)."""
-    return {(namespace, id, part): row_id for namespace, cursor in cursors for id, part, row_id in cursor.fetchall()}
+    each = cursors.items()
+    return {(namespace, id, part): row_id for namespace, cursor in each for id, part, row_id in cursor.fetchall()}
 
 
 def _take_place(
@@ -226,12 +247,7 @@ def _take_place(
     anew_names = {r.name for r in rows if r.part == 0 and r.made_anew}
     if not replaces:
         return set(), set(), {}, {}
-    ids_by_namespace = by_namespace(replaces)
-    cursors = [
-        (n, connection.execute(_SQL["replace_select"], {"namespace": n, "ids": ids}))
-        for n, ids in ids_by_namespace.items()
-    ]
-    stored_rows = [(n, *row) for n, cursor in cursors for row in cursor.fetchall()]
+    stored_rows = _rows_of_names(connection, "replace_select", replaces)
     same = {(n, i) for n, i, part, _, *life in stored_rows if part == 0 and tuple(life) == replaces[n, i]}
     row_ids: dict[str, list[int]] = defaultdict(list)
     anew_row_ids: dict[str, list[int]] = defaultdict(list)
@@ -241,15 +257,17 @@ def _take_place(
             row_ids[namespace].append(row_id)
         if (namespace, id) in anew_names:
             anew_row_ids[namespace].append(row_id)
-    by = {r.name: r.changed_by for r in rows if r.part == 0 and r.changed_by is not None}
+    who_did: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in rows:
+        if row.part == 0 and row.changed_by is not None:
+            who_did[row.name[0]][row.name[1]] = row.changed_by
+    hidden = by_namespace(row.name for row in rows if row.memory.sensitive and row.name in same)
     for namespace, some in row_ids.items():
         history_row_ids = sorted({*some}.difference(anew_row_ids[namespace]))
-        who_did = {id: who for (n, id), who in by.items() if n == namespace}
         if history_row_ids:
-            keep(connection, namespace, history_row_ids, by=who_did, versions=versions)
-        hidden = [r.name[1] for r in rows if r.memory.sensitive and r.name[0] == namespace and r.name in same]
-        if hidden:
-            hide = {"namespace": namespace, "ids": hidden, "payload": os.urandom(16)}
+            keep(connection, namespace, history_row_ids, by=who_did[namespace], versions=versions)
+        if namespace in hidden:
+            hide = {"namespace": namespace, "ids": hidden[namespace], "payload": os.urandom(16)}
             connection.execute(_SQL["history_hide"], hide)
     seen_by_namespace = {n: seen_counts(connection, n, some) for n, some in anew_row_ids.items() if some}
     deletions = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in row_ids.items()}
@@ -266,13 +284,19 @@ def _take_place(
 
 def payloads(connection: Connection, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[bytes, bool]]:
     """Return, for each stored (namespace, id), its content hash and whether a drop or its expiry will remove it."""
-    ids_by_namespace = by_namespace(names)
-    cursors = [
-        (n, connection.execute(_SQL["memory_payloads"], {"namespace": n, "ids": i}))
-        for n, i in ids_by_namespace.items()
-    ]
-    rows = ((namespace, row) for namespace, cursor in cursors for row in cursor.fetchall())
-    return {(namespace, id): (bytes(payload), goes) for namespace, (id, payload, goes) in rows}
+    rows = _rows_of_names(connection, "memory_payloads", names)
+    return {(namespace, id): (bytes(payload), goes) for namespace, id, payload, goes in rows}
+
+
+def _of_names(names: Collection[_Name]) -> list[tuple[str, dict[str, Any]]]:
+    """Return some (namespace, id) as parameters of each namespace, in order."""
+    return [(namespace, {"ids": ids}) for namespace, ids in by_namespace(names).items()]
+
+
+def _rows_of_names(connection: Connection, statement: str, names: Collection[_Name]) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement about some (namespace, id), each behind its namespace."""
+    each = sent(connection, statement, _of_names(names)).items()
+    return [(namespace, *row) for namespace, cursor in each for row in cursor.fetchall()]
 
 
 def _compare(connection: Connection, rows: Sequence[Row]) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
@@ -289,12 +313,7 @@ def _compare(connection: Connection, rows: Sequence[Row]) -> tuple[set[tuple[str
 def write_again(connection: Connection, rows: Sequence[Row], on_conflict: str) -> Written:
     """Store a batch whose connection was lost, perhaps after the commit; memories stored then count as written now."""
     wholes = {row.name: row for row in rows if row.part == 0}
-    ids_by_namespace = by_namespace(wholes)
-    cursors = [
-        (n, connection.execute(_SQL["memory_written"], {"namespace": n, "ids": ids}))
-        for n, ids in ids_by_namespace.items()
-    ]
-    stored_rows = [(n, *row) for n, cursor in cursors for row in cursor.fetchall()]
+    stored_rows = _rows_of_names(connection, "memory_written", wholes)
     stored_names = {
         (namespace, id)
         for namespace, id, part, version, _, payload in stored_rows

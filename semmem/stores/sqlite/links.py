@@ -123,13 +123,17 @@ class SqliteLinks:
         parameters = {"namespace": namespace, "limit": limit, "before": likeness.long_ago()}
         return [_pending_comparison(row) for row in self._file._rows("comparison_waiting", parameters)]
 
-    def compared(self, namespace: str, row_ids: Collection[int], links: Sequence[Link]) -> bool:
-        """Store the links of memories, and that they were compared; return whether others wait."""
+    def compared(self, each: Mapping[str, tuple[Collection[int], Sequence[Link]]]) -> Collection[str]:
+        """Store the links of memories, and that they were compared; return the namespaces where others wait."""
 
-        def work(connection: sqlite3.Connection) -> bool:
-            if links:
-                link(connection, namespace, links, skip=True)
-            return likeness.mark_compared(connection, namespace, row_ids)
+        def work(connection: sqlite3.Connection) -> Collection[str]:
+            waiting = []
+            for namespace, (row_ids, links) in each.items():
+                if links:
+                    link(connection, namespace, links, skip=True)
+                if likeness.mark_compared(connection, namespace, row_ids):
+                    waiting.append(namespace)
+            return waiting
 
         return self._file._writing(work)
 

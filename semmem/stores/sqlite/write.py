@@ -20,7 +20,7 @@ from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.field_kinds import Json, Kind, Switch, Tags, Time
 from semmem.model.memory_fields import FILTERS, STORED, Filter
 from semmem.model.types import Filters, Memory
-from semmem.stores.batch import check_conflicts, fates_of_rows
+from semmem.stores.batch import check_conflicts, fates_of_rows, rows_by_namespace
 from semmem.stores.filled_by import agree
 from semmem.stores.link_rules import fates_of
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
@@ -155,17 +155,15 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
             row_id = _insert(connection, row, numbers)
             assert row_id is not None
             row_ids[(*row.name, row.part)] = row_id
-    indexed = [(row_ids[(*r.name, r.part)], r) for r in rows if r.extraction is not None and r.name in new]
-    for namespace in sorted({namespace for namespace, _ in new}):
+    for namespace, own_rows in rows_by_namespace(r for r in rows if r.name in new).items():
         number = numbers[namespace][0]
-        extractions = [
-            (o, r.extraction) for o, r in indexed if r.memory.namespace == namespace and r.extraction is not None
-        ]
+        extractions = [(row_ids[(*r.name, r.part)], r.extraction) for r in own_rows if r.extraction is not None]
         _put_extractions(connection, number, extractions)
         length = sum(extraction.length for _, extraction in extractions) - removal_lengths[namespace]
-        fates = fates_of_rows(wholes.values(), namespace, new, replaced)
+        own = [r for r in own_rows if r.part == 0]
+        fates = fates_of_rows(own, namespace, new, replaced)
         new_count = sum(fate != "updated" for fate in fates.values())
-        retold_ids = [id for n, id in replaced if n == namespace and wholes[n, id].retells]
+        retold_ids = [r.name[1] for r in own if r.name in replaced and r.retells]
         if retold_ids:
             fates = fates_of((), part(connection, namespace, retold_ids)) | fates
         count_change(connection, namespace, len(extractions) - removal_counts[namespace], length, fates)

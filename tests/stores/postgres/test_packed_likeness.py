@@ -42,7 +42,7 @@ def pack(mem: Semmem, steps: int) -> int:
     """Pack all keys in so many steps; return how many rows went."""
     since, packed = links.FIRST_KEY, 0
     while since <= links.LAST_KEY:
-        since, went = mem.store.transaction(partial(links.pack, namespace="default", since=since, steps=steps))
+        since, went = mem.store.transaction(partial(links.pack, namespaces=["default"], since=since, steps=steps))
         packed += went
         check(mem)
     return packed
@@ -175,7 +175,7 @@ def test_rows_get_narrower_as_keys_get_more_and_a_step_that_was_left_out_is_made
     mem.remember_many(items(40, 400), batch_size=400)
     some = sorted({key for _, key, _ in alike(mem)[0]})[::50]
     before = like(mem, some)
-    half, _ = mem.store.transaction(partial(links.pack, namespace="default", since=links.FIRST_KEY, steps=2))
+    half, _ = mem.store.transaction(partial(links.pack, namespaces=["default"], since=links.FIRST_KEY, steps=2))
     assert half == 0
     assert like(mem, some) == before
     narrow = {shift for (shift,) in sql(mem, "SELECT DISTINCT shift FROM packed_likeness")}

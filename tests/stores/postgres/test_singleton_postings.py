@@ -77,10 +77,10 @@ def test_keys_are_packed_a_range_at_a_time_and_each_is_in_one_row(mem: Semmem) -
     mem.remember_many(items(0, 70), batch_size=70)
     apart, _ = count(mem)
     for steps in (1, 7):
-        since, went = FIRST_KEY, 0
-        while since <= LAST_KEY:
+        since, went = {"default": FIRST_KEY}, 0
+        while since["default"] <= LAST_KEY:
             before = count(mem)
-            step = partial(upkeep.settle, namespace="default", since=since, steps=steps, packs=True)
+            step = partial(upkeep.settle, since=since, steps=steps, packing={"default"})
             since, _, packed = mem.store.transaction(step)
             assert count(mem) == (before[0] - packed, before[1] + packed)
             went += packed
@@ -92,24 +92,28 @@ def test_keys_are_packed_a_range_at_a_time_and_each_is_in_one_row(mem: Semmem) -
     assert count(mem)[0] == 0
 
 
+def settle_steps(mem: Semmem, namespace: str = "default") -> tuple[int, bool]:
+    return mem.store.run(partial(upkeep.settle_steps, namespaces=[namespace]))[namespace]
+
+
 @pytest.mark.slow
 def test_a_part_of_the_keys_says_how_many_there_are(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
     mem.remember_many(items(0, 140), batch_size=70)
-    exact = mem.store.run(partial(upkeep.settle_steps, namespace="default"))
+    exact = settle_steps(mem)
     apart, _ = count(mem)
     shared = sql(mem, "SELECT count(*) FROM posting WHERE NOT lone")[0][0]
     assert exact == (1, True)
     monkeypatch.setattr(upkeep, "_ROWS_AT_ONCE", 1)
-    assert mem.store.run(partial(upkeep.settle_steps, namespace="default")) == (shared + apart + 1, True)
+    assert settle_steps(mem) == (shared + apart + 1, True)
     monkeypatch.setattr(upkeep, "_SAMPLED", 4)
     monkeypatch.setattr(upkeep, "_SAMPLE", 1)
-    steps, packs = mem.store.run(partial(upkeep.settle_steps, namespace="default"))
+    steps, packs = settle_steps(mem)
     assert packs
     assert steps % 4 == 1
     assert abs(steps - shared - apart) < (shared + apart) / 2
     mem.maintain()
-    assert mem.store.run(partial(upkeep.settle_steps, namespace="nothing")) == (0, False)
-    assert mem.store.run(partial(upkeep.settle_steps, namespace="default"))[1] is False
+    assert settle_steps(mem, "nothing") == (0, False)
+    assert settle_steps(mem)[1] is False
 
 
 def test_a_few_new_keys_are_packed_when_they_are_an_eighth_of_the_others(mem: Semmem) -> None:

@@ -57,7 +57,7 @@ def test_a_term_that_two_bring_at_once_is_known_to_be_shared(mem: Semmem) -> Non
     with ThreadPoolExecutor(1) as pool:
 
         def first(connection: Any) -> Future[Any]:
-            assert postings.flush(connection, "default") == 1
+            assert postings.flush(connection, ["default"]) == 1
             second = pool.submit(mem.remember_many, [{"text": f"The zebra {n} hums."} for n in range(64)])
             waits_or_ends(mem, second)
             return second

@@ -22,6 +22,7 @@ from psycopg.waiting import Wait
 
 from semmem.model.reports import NamespaceHash
 from semmem.stores.postgres import nearest, row_security, vector_index
+from semmem.stores.postgres.connection import sent
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
@@ -55,6 +56,8 @@ _OWN_NOTES = [NOTE, "backup", "scrubs"]
 _SCHEMA = "semmem"
 _VECTORS = "embedding"
 _BLOCK = 1 << 18
+_HASHED_TOGETHER = 128
+"""Namespaces whose hashes are asked for in one round trip: those of a large one take the server seconds."""
 _SQL = statements("postgres")
 _HAS_TRANSACTION_TIMEOUT = 170_000
 Key = Sequence[str] | None
@@ -320,8 +323,10 @@ def hashes(connection: Connection, namespace: str | None = None) -> dict[str, Na
     """Return counts and hashes of one namespace, or of each that holds memories, by name."""
     names = [namespace] if namespace is not None else [n for (n,) in connection.execute(_SQL["content_namespaces"])]
     by_name = {}
-    for name in names:
-        memories, parts, vectors, content, vector = only(connection.execute(_SQL["content_hash"], {"namespace": name}))
-        graph = only(connection.execute(_SQL["graph_hash"], {"namespace": name}))[0]
-        by_name[name] = NamespaceHash(memories, parts, vectors, content, vector, graph)
+    for start in range(0, len(names), _HASHED_TOGETHER):
+        some: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in names[start : start + _HASHED_TOGETHER]]
+        graphs = sent(connection, "graph_hash", some)
+        for name, cursor in sent(connection, "content_hash", some).items():
+            memories, parts, vectors, content, vector = only(cursor)
+            by_name[name] = NamespaceHash(memories, parts, vectors, content, vector, only(graphs[name])[0])
     return by_name

@@ -136,8 +136,8 @@ LEFT JOIN uncompared u ON u.namespace = m.namespace AND u.ord = m.ord
 WHERE <comparable> AND (l.ord IS NULL OR u.ord IS NOT NULL);
 
 -- likeness_unpacked --
--- List the namespaces with likeness keys that have rows of their own.
-SELECT namespace FROM namespace n WHERE state IS DISTINCT FROM 'filling' AND state IS DISTINCT FROM 'emptying'
+-- List the namespaces with likeness keys that have rows of their own, each with its memories.
+SELECT namespace, memories FROM namespace n WHERE state IS DISTINCT FROM 'filling' AND state IS DISTINCT FROM 'emptying'
   AND EXISTS (SELECT FROM likeness_key l WHERE l.namespace = n.namespace) ORDER BY namespace;
 
 -- likeness_forget --

@@ -40,9 +40,10 @@ SELECT n.language, n.most_memories, n.most_bytes,
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- namespace_claim --
--- Take the lock of namespace_own; the first memories choose the language.
+-- Take the lock of namespace_own; the first memories choose the language. Returns what decides whether new ones may stay.
 UPDATE namespace SET language = CASE WHEN memories = 0 THEN %(language)s ELSE language END
-WHERE namespace = %(namespace)s RETURNING ords, dropping;
+WHERE namespace = %(namespace)s
+RETURNING ords, makers, dropping, language, most_memories IS NOT NULL OR most_bytes IS NOT NULL;
 
 -- namespace_own --
 -- Lock the namespace's row until the commit: after the rows of memories, before any row of postings.
@@ -88,8 +89,8 @@ WHERE (memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namesp
   AND state IS DISTINCT FROM 'filling' AND state IS DISTINCT FROM 'emptying' ORDER BY namespace;
 
 -- namespace_unsettled --
--- List the namespaces that have got postings since maintain joined theirs, each with its last segment.
-SELECT namespace, segments FROM namespace n
+-- List the namespaces that have got postings since maintain joined theirs, each with its memories and its last segment.
+SELECT namespace, memories, segments FROM namespace n
 WHERE segments > settled AND (memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace))
   AND state IS DISTINCT FROM 'filling' AND state IS DISTINCT FROM 'emptying' ORDER BY namespace;
 

@@ -95,8 +95,8 @@ SELECT count(*) FILTER (WHERE bulk = 0), coalesce(sum(bulk), 0)::bigint,
 FROM pending WHERE namespace = %(namespace)s;
 
 -- bulk_ends --
--- List those of some namespaces in which at least so many memories are pending.
-SELECT namespace FROM pending WHERE namespace = ANY(%(namespaces)s) GROUP BY namespace HAVING count(*) >= %(least)s;
+-- List those of some namespaces in which at least so many memories are pending, each with their number.
+SELECT namespace, count(*) FROM pending WHERE namespace = ANY(%(namespaces)s) GROUP BY namespace HAVING count(*) >= %(least)s;
 
 -- forward_add --
 -- Store the forward entries of one new memory.
@@ -110,8 +110,8 @@ SELECT %(namespace)s, %(ord)s, p.names, CASE WHEN %(bulk)s THEN cardinality(p.na
 FROM (SELECT %(names)s::text[] AS names) AS p;
 
 -- pending_namespaces --
--- List the namespaces with pending memories.
-SELECT DISTINCT namespace FROM pending;
+-- List the namespaces with pending memories, each with their number.
+SELECT namespace, count(*) FROM pending GROUP BY namespace;
 
 -- flush_take --
 -- Take pending memories for a flush, skipping those that another flush has locked: at most limit of them, those of a
