@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 import semmem
 from semmem.model.errors import StoreUnavailable
 from semmem.model.store import Keep
-from semmem.stores.resident import coarse, model
-from semmem.stores.sqlite import resident, saved
+from semmem.stores.resident import coarse, model, saved
+from semmem.stores.sqlite import resident
 from tests.stores.expiry import let_expire
 from tests.stores.resident.trio import QUESTIONS, change, new_space
 from tests.stores.sqlite.bakery import ROOT, fresh
@@ -591,9 +591,29 @@ def test_a_file_that_cannot_be_removed_is_an_error_and_nothing_is_forgotten(url:
         assert mem.forget("gate", hard=True) == 1
 
 
+def test_of_a_store_that_was_moved_while_it_is_open_nothing_is_forgotten_until_it_is_opened_there(
+    tmp_path: Path,
+) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    fill(f"sqlite://{before}/notes.db")
+    with opened(f"sqlite://{before}/notes.db") as mem:
+        before.rename(after)
+        with pytest.raises(StoreUnavailable) as error:
+            mem.forget("gate", hard=True)
+    assert str(error.value) == (
+        f"{before}/notes.db was moved while this process has it open, with the saved models beside it, so nothing was "
+        "changed; close this store, and open it where it is now."
+    )
+    with opened(f"sqlite://{after}/notes.db") as mem:
+        assert mem.get("gate").title == ERASED
+        assert mem.forget("gate", hard=True) == 1
+    assert standing(after, ERASED) == []
+
+
 _SAVING = """
 import itertools, os
-from semmem.stores.sqlite import saved
+from semmem.stores.resident import saved
 saved.FEWEST, saved._MOST_BEHIND = 2, 0
 
 def killed(*_):
@@ -611,7 +631,7 @@ def saving(n):
 """
 
 
-@pytest.mark.parametrize("where", ["_write = half", "_tidy = killed"], ids=["in a file", "before the commit"])
+@pytest.mark.parametrize("where", ["_write = half", "tidy = killed"], ids=["in a file", "before the commit"])
 def test_a_process_that_is_killed_while_it_saves_leaves_what_is_not_used_and_the_next_eraser_removes(
     url: str, folder: Path, where: str
 ) -> None:
