@@ -28,6 +28,7 @@ from semmem.stores.filled_by import agree, claimed, unfinished
 from semmem.stores.postgres import nearest, nodes
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import made_by, memory_of, turns_of
+from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vacuum import vacuum
 from semmem.stores.sql_files import statements
@@ -289,6 +290,7 @@ class PostgresVectors:
                 vectors = embed([memory for _, memory in late])
                 rows = [(m.namespace, row_id, v) for (row_id, m), v in zip(late, vectors, strict=True)]
                 _add(connection, rows, _STAGING, "")  # no row lock: who forgets now waits for us, and deletes then
+            erase(connection)
             connection.execute(f"SET LOCAL lock_timeout TO '{_READERS_PATIENCE}'")
             _swap(connection)
             return len(late)

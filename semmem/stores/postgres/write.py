@@ -32,6 +32,7 @@ from semmem.stores.postgres.postings import (
     index_few,
     index_many,
 )
+from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, Cursor, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
@@ -242,18 +243,24 @@ def _take_place(
         if (namespace, id) in anew_names:
             anew_row_ids[namespace].append(row_id)
     by = {r.name: r.changed_by for r in rows if r.part == 0 and r.changed_by is not None}
+    trims: dict[str, Cursor | None] = {}
+    untitled: set[str] = set()
     for namespace, some in row_ids.items():
         history_row_ids = sorted({*some}.difference(anew_row_ids[namespace]))
         who_did = {id: who for (n, id), who in by.items() if n == namespace}
         if history_row_ids:
-            keep(connection, namespace, history_row_ids, by=who_did, versions=versions)
+            trims[namespace] = keep(connection, namespace, history_row_ids, by=who_did, versions=versions)
         hidden = [r.name[1] for r in rows if r.memory.sensitive and r.name[0] == namespace and r.name in same]
         if hidden:
             hide = {"namespace": namespace, "ids": hidden, "payload": os.urandom(16)}
             connection.execute(_SQL["history_hide"], hide)
+            untitled.add(namespace)
     seen_by_namespace = {n: seen_counts(connection, n, some) for n, some in anew_row_ids.items() if some}
     deletions = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in row_ids.items()}
     numbers.lock()
+    untitled |= {n for n, trim in trims.items() if trim is not None and trim.rowcount > 0}  # the deletions waited
+    for namespace in sorted(untitled):
+        erase(connection, namespace)  # the saved model may hold titles that are not kept any more
     removal_counts = {}
     for namespace, (forwards, flushed) in deletions.items():
         connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": row_ids[namespace]})
