@@ -67,7 +67,7 @@ def _soft_then_hard(mem: semmem.Semmem) -> None:
 
 def _expired(mem: semmem.Semmem) -> None:
     let_expire(mem, "gate")
-    mem.maintain()
+    mem.store.maintain()
 
 
 def _expired_and_said_again(mem: semmem.Semmem) -> None:
@@ -79,14 +79,23 @@ def _past_its_days(mem: semmem.Semmem) -> None:
     old = "UPDATE memory SET created_at = {0}, updated_at = {0} WHERE id = 'gate'"
     _execute(mem, old.format(1), old.format("to_timestamp(1)"))
     mem.namespace_limits("default", keep_days=1)
-    mem.maintain()
+    mem.store.maintain()
 
 
 def _forgotten_long_ago(mem: semmem.Semmem) -> None:
     mem.forget("gate")
     old = "UPDATE history SET forgotten_at = {}"
     _execute(mem, old.format(1), old.format("to_timestamp(1)"))
-    mem.maintain()
+    mem.store.maintain()
+
+
+def _forgotten_long_ago_and_said_again(mem: semmem.Semmem) -> None:
+    mem.forget("gate")
+    mem.remember("The gate is new.", id="gate")
+    mem.forget("gate")
+    old = "UPDATE history SET forgotten_at = {} WHERE title IS NOT NULL"
+    _execute(mem, old.format(1), old.format("to_timestamp(1)"))
+    mem.store.maintain()
 
 
 def _forgotten_by_an_emptied_namespace(mem: semmem.Semmem) -> None:
@@ -129,6 +138,7 @@ ERASURES: dict[str, tuple[Callable[[semmem.Semmem], Any], dict[str, Any]]] = {
     "an expiry, and the same id again": (_expired_and_said_again, {}),
     "the days of its namespace": (_past_its_days, {}),
     "the days of a soft forget": (_forgotten_long_ago, {}),
+    "the days of a soft forget, of an id that was said again": (_forgotten_long_ago_and_said_again, {}),
     "updates beyond the versions that are kept": (_retitled_often, {"keep_versions": 1}),
     "a sweep of versions": (_retitled_and_swept, {}),
     "a memory that becomes sensitive": (lambda mem: mem.update("gate", sensitive=True, title="Gate"), {}),
