@@ -22,9 +22,9 @@ def said(mem: semmem.Semmem, query: str = "Where is the Crane Gate?", **asked: A
     return [(hit.id, hit.score) for hit in mem.recall(query, **asked)]
 
 
-def fill(url: str, title: str = ERASED) -> list[tuple[str, float]]:
+def fill(url: str, title: str = ERASED, **more: Any) -> list[tuple[str, float]]:
     """Remember four memories, ask until they are in memory, and close; return the answer."""
-    with opened(url) as mem:
+    with opened(url, **more) as mem:
         mem.remember("The Crane Gate stands by the quay.", id="gate", title=title, session="s", position=1)
         mem.remember("Mila painted the Crane Gate.", id="mila", author="ada", session="s", position=2)
         mem.remember("The quay was swept on Monday.", id="quay")

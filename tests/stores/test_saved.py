@@ -82,6 +82,7 @@ def test_what_one_process_has_read_and_closed_the_next_one_maps(url: str, folder
     read.clear()
     with opened(url) as mem:
         assert said(mem) == before
+        assert list(mem.resident) == ["default"]
         assert mem.recall("Where is the Crane Gate?").degraded == {}
         assert read == []
         mem.remember("The Crane Gate was sold to Mila.", id="sold")
@@ -90,6 +91,7 @@ def test_what_one_process_has_read_and_closed_the_next_one_maps(url: str, folder
         assert read == ["rows"]
     with opened(url) as mem:
         assert said(mem) == after
+        assert list(mem.resident) == ["default"]
     assert read == ["rows", "rows"]  # of what had changed since
     with opened(url, resident_mb=0) as mem:
         assert said(mem) == after
@@ -185,6 +187,7 @@ def test_maintain_saves_what_this_process_has_not_asked_for_and_removes_what_oth
     with opened(url) as mem:
         said(mem)
         said(mem, namespace="other")
+        assert sorted(mem.resident) == ["default", "other"]
         mem.maintain()
     assert read == []
 

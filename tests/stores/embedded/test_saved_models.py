@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from semmem import transfer
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres import saved as names
-from semmem.stores.resident import loading, saved
+from semmem.stores.resident import loading, saved, saving
 from tests.stores.saving import ERASED, fill, fill_into, opened, said, saved_in, standing
 from tests.stores.sqlite.bakery import ROOT, fresh
 
@@ -145,6 +146,21 @@ def test_while_somebody_writes_closing_waits_for_nothing_and_saves_nothing(
             other.rollback()
 
 
+def test_what_is_forgotten_just_before_the_lock_is_taken_is_not_saved(
+    embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = saving._write
+
+    def late(*arguments: Any, **more: Any) -> None:
+        with opened(embedded_url, resident_mb=0) as other:
+            other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
+        before(*arguments, **more)
+
+    monkeypatch.setattr(saving, "_write", late)
+    fill(embedded_url)
+    assert saved_in(folder) == set()
+
+
 def test_a_reader_waits_for_nobody_who_saves(embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, answers = saved._write, []
 
@@ -187,10 +203,9 @@ def saving(n):
 def test_a_process_that_is_killed_while_it_saves_leaves_what_is_not_used_and_the_next_eraser_removes(
     embedded_url: str, socket_url: str, folder: Path, where: str
 ) -> None:
-    fill(embedded_url)
-    before = saved_in(folder)
+    fill(embedded_url, resident_mb=0)
     assert fresh(embedded_url, f"{_SAVING}\nsaved.{where}\nsaving(1)").returncode == -9
-    (left,) = saved_in(folder) - before
+    (left,) = saved_in(folder)
     assert ERASED.encode() in (folder / left).read_bytes()
     with opened(socket_url, resident_mb=0) as mem:
         mem.forget("gate", hard=True)
@@ -256,6 +271,7 @@ def test_after_a_new_start_of_the_server_a_new_process_maps_what_was_saved(tmp_p
         read.clear()
         with opened(f"embedded://{server.data}") as mem:
             assert said(mem) == before
+            assert list(mem.resident) == ["default"]
         assert read == []
     finally:
         server.stop()
@@ -271,6 +287,9 @@ def test_of_a_folder_that_was_moved_while_its_server_runs_nothing_is_forgotten_u
         with opened(f"embedded://{before}") as mem:
             said(mem)
             before.rename(after)
+            anew = before / "postgresql" / "cluster"  # as of a store that was made there meanwhile
+            anew.mkdir(parents=True)
+            (anew / "postmaster.pid").write_text("1\n/elsewhere\n2\n")
             with pytest.raises(StoreUnavailable) as error:
                 mem.store.forget("default", "gate", semmem.Filters(), dry_run=False)
             assert str(error.value) == (
@@ -279,6 +298,7 @@ def test_of_a_folder_that_was_moved_while_its_server_runs_nothing_is_forgotten_u
                 "with embedded:FOLDER."
             )
             mem.store.close()
+        shutil.rmtree(before)
         EmbeddedServer(after).stop()
         with opened(f"embedded://{after}") as mem:
             assert mem.get("gate").title == ERASED
