@@ -77,7 +77,7 @@ OURS = {
     "semmem.stores.embedded.data_directory": "paths and the log of our own server",
     "semmem.stores.postgres.errors": "the server's messages and the URL of one's own store",
     "semmem.stores.sql_files": "our own SQL",
-    "semmem.stores.sqlite.saved._NAME": "names of files",
+    "semmem.stores.resident.saved._NAME": "names of files",
     "semmem.stores.__init__": "the URL of one's own store",
 }
 """Expressions, or modules of them, that read no text of others, and what they read."""

@@ -10,8 +10,8 @@ alone and beside a server. `python -X importtime -m semmem mcp` shows what it go
 of the package mcp.
 
 ``--cold`` times instead the first recall of a process, from before it connects, over so many memories: of a SQLite file
-and of an embedded store, in turn, with semmem imported and the embedder hashing. The file is asked twice: with the
-model that ``maintain`` has saved of it, and reading all of it.
+and of an embedded store, in turn, with semmem imported and the embedder hashing. Each is asked twice: with the model
+that ``maintain`` has saved of it, and without, which reads the whole file, or asks the server.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from typing import Any
 
 import semmem
 from eval.titled import corpus
+from semmem.stores.embedded.server import EmbeddedServer
 
 __all__ = ["first_answers", "first_recalls", "hook", "recall", "served", "show", "starts"]
 
@@ -124,21 +125,32 @@ def served(env: Mapping[str, str]) -> Iterator[None]:
 _COLD = """
 import json, sys, time
 import numpy, psycopg, semmem
+from pathlib import Path
 from semmem.client import opening
 from semmem.stores.postgres.store import PostgresStore
 from semmem.stores.resident import loading
 from semmem.stores.sqlite.store import SqliteStore
-seconds, worked = time.perf_counter(), time.process_time()
+begun, worked = time.perf_counter(), time.process_time()
 with semmem.connect(sys.argv[1], embedder="hashing", config="", resident_mb=int(sys.argv[3])) as mem:
+    connected = time.perf_counter()
     found = mem.recall(sys.argv[2], namespace="titled")
-    seconds, worked = time.perf_counter() - seconds, time.process_time() - worked
+    spent = {"": time.perf_counter() - begun, "after connecting": time.perf_counter() - connected}
+    spent["on a processor"] = time.process_time() - worked
+    if mem.store.kind == "PostgreSQL" and sys.platform == "linux":
+        mine = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        pids = mem.store.run(lambda c: c.execute(mine).fetchall())
+        each = [int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9 for (pid,) in pids]
+        spent["on a processor, the server"] = sum(each)
 assert found.degraded == {} and len(found), found
-print(json.dumps([seconds, worked]))
+print(json.dumps(spent))
 """
 
 
 def first_recalls(memories: int, runs: int, folder: str) -> dict[str, list[float]]:
-    """Return the seconds of the first recall of new processes, over ``memories`` passages in each kind of store."""
+    """Return the seconds of the first recall of new processes, over ``memories`` passages in each kind of store.
+
+    Those of the server are of the processes that it begins for this one.
+    """
     passages = corpus(memories, 40)
     urls = {"SQLite": f"sqlite:{folder}/cold.db", "embedded": f"embedded:{folder}/cold"}
     for url in urls.values():
@@ -147,14 +159,14 @@ def first_recalls(memories: int, runs: int, folder: str) -> dict[str, list[float
             mem.maintain()
     seconds_by_name: dict[str, list[float]] = {}
     conditions = [(name, url, "256") for name, url in urls.items()]
-    conditions.append(("SQLite, without the saved model", urls["SQLite"], "0"))
+    conditions += [(f"{name}, without the saved model", url, "0") for name, url in urls.items()]
     for run in range(runs):
         for name, url, megabytes in conditions:
             command = [sys.executable, "-c", _COLD, url, passages.queries[run % len(passages.queries)].text, megabytes]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
-            seconds, worked = json.loads(done.stdout)
-            seconds_by_name.setdefault(f"first recall, {memories:,} memories, {name}", []).append(seconds)
-            seconds_by_name.setdefault(f"the same, on a processor, {name}", []).append(worked)
+            for what, seconds in json.loads(done.stdout).items():
+                row = f"the same, {what}, {name}" if what else f"first recall, {memories:,} memories, {name}"
+                seconds_by_name.setdefault(row, []).append(seconds)
     return seconds_by_name
 
 
@@ -179,7 +191,10 @@ def starts(runs: int, url: str | None, cold: int) -> dict[str, list[float]]:
     """
     if cold:
         with tempfile.TemporaryDirectory() as folder:
-            return first_recalls(cold, runs, folder)
+            try:
+                return first_recalls(cold, runs, folder)
+            finally:
+                EmbeddedServer(Path(folder) / "cold").stop()
     with tempfile.TemporaryDirectory() as folder:
         place = url or f"sqlite:{folder}/starts.db"
         own = {name: str(Path(folder)) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
@@ -198,7 +213,7 @@ def starts(runs: int, url: str | None, cold: int) -> dict[str, list[float]]:
 
 def show(times: Mapping[str, list[float]], runs: int) -> str:
     """Return the median, the least and the most of each row as lines."""
-    lines = [f"{'seconds, of ' + str(runs) + ' processes':<56}  median   least    most"]
+    lines = [f"{'seconds, of ' + str(runs) + ' processes':<78}  median   least    most"]
     for name, all_ in times.items():
-        lines.append(f"{name:<56} {statistics.median(all_):7.3f} {min(all_):7.3f} {max(all_):7.3f}")
+        lines.append(f"{name:<78} {statistics.median(all_):7.3f} {min(all_):7.3f} {max(all_):7.3f}")
     return "\n".join(lines)

@@ -21,6 +21,7 @@ from semmem.model.protocols import Embedder
 from semmem.model.reports import Node, Rebuilt, Stats
 from semmem.model.store import GraphStore, Keep, Store, graph_of, vectors_of
 from semmem.model.types import Concept, Filters
+from semmem.stores.resident.store import save_resident
 from semmem.stores.snapshot import StoredSnapshot
 from semmem.text.tokens import check_language
 
@@ -108,7 +109,9 @@ def maintain(mem: Connection) -> Mapping[str, int]:
     reader = mem.embedder_binding.embedder_or_reason
     renewal = Renewal(mem.store, mem.ingest, mem.extractor, reader, mem.settings.language)
     counted |= renewal.maintain()
-    return {**counted, **mem.ingest.maintain(), **mem.store.maintain(keep)}
+    counted = {**counted, **mem.ingest.maintain(), **mem.store.maintain(keep)}
+    save_resident(mem.reader)
+    return counted
 
 
 class Concepts:

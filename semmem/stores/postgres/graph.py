@@ -31,6 +31,7 @@ from semmem.stores.postgres.postings import (
     copy_segments,
     write_relationships,
 )
+from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vectors import fact
 from semmem.stores.sql_files import statements
@@ -82,6 +83,7 @@ def reindex(
         )
     longer = sum(e.length - old[row_id][0] for row_id, e in new.items())
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": longer})  # before any posting
+    erase(connection, namespace)
     if language is not None:
         check_language(namespace, only(connection.execute(_SQL["language_of"], which))[0], language)
     _move(

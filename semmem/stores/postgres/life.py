@@ -29,7 +29,7 @@ from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
 from semmem.stores.postgres.moving import namespaces
-from semmem.stores.postgres.typed import Connection
+from semmem.stores.postgres.typed import Connection, Cursor
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -293,16 +293,17 @@ def keep(
     *,
     by: Mapping[str, str],
     versions: int | None = None,
-) -> None:
+) -> Cursor | None:
     """Copy memories into the history before they are changed, in the transaction that changes them.
 
     Their rows are locked. ``by`` says who changes each, by id. ``versions`` is how many earlier ones are kept of each:
-    a few of the others go, and the rest at the next writes or by ``maintain``.
+    a few of the others go, and the rest at the next writes or by ``maintain``. Returns the cursor that counts those.
     """
     which = {"namespace": namespace, "ords": list(row_ids), "by": Jsonb(dict(by)), "forgotten": False}
     connection.execute(_SQL["history_keep"], which)
     if versions is not None:
-        connection.execute(_SQL["history_trim"], {**which, "versions": versions})
+        return connection.execute(_SQL["history_trim"], {**which, "versions": versions})
+    return None
 
 
 def seen_counts(

@@ -35,7 +35,7 @@ from semmem.model.types import Filters, ListOrder, Memory, Page
 from semmem.stores.filter_matches import FilterMatches
 from semmem.stores.packed_postings import FORWARD, mentions
 from semmem.stores.past import PastSnapshot, versions_at
-from semmem.stores.postgres import forget, nodes, postings, row_security, upkeep, write
+from semmem.stores.postgres import forget, nodes, postings, row_security, saved, upkeep, write
 from semmem.stores.postgres.connection import Pooled, by_namespace, pipelined_transaction
 from semmem.stores.postgres.encoding import facts_of, facts_parameters, filter_parameters, memory_of
 from semmem.stores.postgres.graph import PostgresGraph, reindex
@@ -94,6 +94,11 @@ class PostgresStore(Pooled):
         self.life = PostgresLife(self)
         self.serving = PostgresServing(self)
         self.matching = FilterMatches()
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether this is the embedded server, which is of one user."""
+        return self.url.strip().lower().startswith("embedded:")
 
     def write(
         self,
@@ -241,6 +246,7 @@ class PostgresStore(Pooled):
         sampled = indexed > _COUNTED and not exact
         concepts, mentioned = self._sampled(namespace, indexed) if sampled else self.row("stats_exact", where)
         identity = self.vectors.embedder()
+        size += self.run(saved.disk_bytes) if self.is_embedded else 0
         memories, name = indexed + apart - parts, identity["name"] if identity else None
         counts = Stats(memories, parts, namespaces, concepts, mentioned, vectors, pending, size, name)
         return replace(counts, estimated=("concepts", "mentions") if sampled else ())

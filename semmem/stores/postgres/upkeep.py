@@ -26,7 +26,7 @@ from semmem.model.errors import SemmemError
 from semmem.model.recipe import GraphSettings
 from semmem.model.store import Keep
 from semmem.model.types import Filters
-from semmem.stores.postgres import forget, links, postings, vector_index
+from semmem.stores.postgres import forget, links, postings, saved, vector_index
 from semmem.stores.postgres.connection import by_namespace, sent
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vacuum import session_setting, vacuum
@@ -134,8 +134,24 @@ def _forgotten(connection: Connection, namespace: str, parameters: Mapping[str, 
     where = {**parameters, "namespace": namespace}
     ids = [id for (id,) in connection.execute(_SQL["sweep_forgotten"], where).fetchall()]
     which = {"namespace": namespace, "ids": sorted(set(ids))}
+    if ids:
+        _erased(connection, namespace)
     forget.purge(connection, namespace, [id for (id,) in connection.execute(_SQL["sweep_forgotten_left"], which)])
     return len(ids)
+
+
+def _versions(connection: Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Remove some of the oldest surplus versions."""
+    count = connection.execute(_SQL["sweep_versions"], {**parameters, "namespace": namespace}).rowcount
+    if count:
+        _erased(connection, namespace)
+    return count
+
+
+def _erased(connection: Connection, namespace: str) -> None:
+    """Remove the saved model of a namespace, which may hold the titles of versions that are gone."""
+    _owned(connection, namespace)
+    saved.erase(connection, namespace)
 
 
 def _emptied(connection: Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
@@ -155,7 +171,7 @@ SWEEPS: tuple[Sweep, ...] = (
     Sweep("expired", "sweep_expired_due", _expired),
     Sweep("kept", "sweep_kept_due", _past_keep_days),
     Sweep("forgotten", "sweep_forgotten_due", _forgotten),
-    Sweep("versions", "sweep_versions_due", "sweep_versions"),
+    Sweep("versions", "sweep_versions_due", _versions),
     Sweep("changes", "sweep_change_due", _changes),
     Sweep("recalls", "sweep_log_due", "sweep_log"),
     Sweep("answers", "sweep_answered_due", "sweep_answered"),
@@ -307,8 +323,7 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
         packed += removed
     for some in _small_together(store, "likeness_unpacked", busy):
         alike += _packed(store, some)
-    embedded = store.url.startswith("embedded:")  # a server of one's own
-    if embedded:
+    if embedded := store.is_embedded:
         _shrunk(store, "posting", packed)
         _shrunk(store, "likeness_key", _WRITERS_SHARE * alike)
         store.run(lambda c: vacuum(c, (*_TABLES, *_EMPTIED), "ANALYZE"))

@@ -26,6 +26,7 @@ from semmem.stores.filled_by import agree, claimed, unfinished
 from semmem.stores.postgres import nearest, nodes, vector_index
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import made_by, memory_of, turns_of
+from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.staging import STAGING, TABLE, NotNow, clear, lock_writers_out, swap
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vacuum import vacuum
@@ -287,6 +288,7 @@ class PostgresVectors:
                 vectors = embed([memory for _, memory in late])
                 rows = [(m.namespace, row_id, v) for (row_id, m), v in zip(late, vectors, strict=True)]
                 _add(connection, rows, STAGING, "")  # no row lock: who forgets now waits for us, and deletes then
+            erase(connection)
             swap(connection)
             connection.execute(_SQL["staging_adopt"])
             connection.execute(_SQL["meta_drop"], {"key": "embedder_next"})

@@ -26,6 +26,7 @@ from semmem.stores.postgres.forget import clear_postings, delete_rows
 from semmem.stores.postgres.life import keep, mark_span, see_again, seen_counts, take_back
 from semmem.stores.postgres.links import ask_similar, check_merged, firsts, part, similar, similar_of
 from semmem.stores.postgres.postings import NamespaceBacklog, NewRows, ask_grounds, check_grounds, index_few, index_many
+from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, Cursor, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
@@ -261,17 +262,23 @@ def _take_place(
     for row in rows:
         if row.part == 0 and row.changed_by is not None:
             who_did[row.name[0]][row.name[1]] = row.changed_by
+    trims: dict[str, Cursor | None] = {}
+    untitled: set[str] = set()
     hidden = by_namespace(row.name for row in rows if row.memory.sensitive and row.name in same)
     for namespace, some in row_ids.items():
         history_row_ids = sorted({*some}.difference(anew_row_ids[namespace]))
         if history_row_ids:
-            keep(connection, namespace, history_row_ids, by=who_did[namespace], versions=versions)
+            trims[namespace] = keep(connection, namespace, history_row_ids, by=who_did[namespace], versions=versions)
         if namespace in hidden:
             hide = {"namespace": namespace, "ids": hidden[namespace], "payload": os.urandom(16)}
             connection.execute(_SQL["history_hide"], hide)
+            untitled.add(namespace)
     seen_by_namespace = {n: seen_counts(connection, n, some) for n, some in anew_row_ids.items() if some}
     deletions = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in row_ids.items()}
     numbers.lock()
+    untitled |= {n for n, trim in trims.items() if trim is not None and trim.rowcount > 0}  # the deletions waited
+    for namespace in sorted(untitled):
+        erase(connection, namespace)  # the saved model may hold titles that are not kept any more
     removal_counts = {}
     for namespace, (forwards, flushed) in deletions.items():
         connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": row_ids[namespace]})

@@ -1,4 +1,4 @@
-"""Load models from PostgreSQL: a whole namespace in one snapshot, or the changes since an earlier one."""
+"""Load models from PostgreSQL: a whole namespace in one snapshot, the changes since an earlier one, or a saved one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from semmem.model.store import Moved
 from semmem.stores.packed_postings import CANDIDATE, FORWARD, unpack_candidates
 from semmem.stores.postgres.connection import Pooled, on_nodes, pipelined_transaction
 from semmem.stores.postgres.encoding import corrections_of
+from semmem.stores.postgres.saved import key_of, path_of
 from semmem.stores.postgres.typed import Connection, Cursor, only
+from semmem.stores.resident import saved
 from semmem.stores.resident.block import PER_MEMORY, Block, Rows
 from semmem.stores.resident.model import Model, State
 from semmem.stores.resident.turns import Turns
 from semmem.stores.sql_files import statements
 
-__all__ = ["follow", "load"]
+__all__ = ["follow", "load", "mapped"]
 
 _SQL = statements("postgres")
 _KEPT = ("resident_memories", "resident_forwards", "resident_vectors")
@@ -96,6 +98,35 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
 
     later = _run_or_none(pool, read)
     return None if later is None or later.size > most else later
+
+
+def mapped(pool: Pooled, namespace: str, most: int) -> Model | None:
+    """Load what another process has saved of a namespace of the embedded server, and the changes since.
+
+    None where nothing valid is saved, or it would take more than ``most`` bytes.
+    """
+    where = {"namespace": namespace}
+    states: list[State] = []
+
+    def read(connection: Connection) -> Model | None:
+        with pipelined_transaction(connection):
+            connection.execute(_SQL["resident_snapshot"])
+            state_cursor = connection.execute(_SQL["resident_state"], where, binary=True)
+            correction_cursor = connection.execute(_SQL["corrections"], where, binary=True)
+            name_cursor = connection.execute(_SQL["meta_get"], {"key": key_of(namespace)})
+            place_cursor = connection.execute(_SQL["saved_place"])
+        row, name = state_cursor.fetchone(), name_cursor.fetchone()
+        if row is None or name is None:
+            return None
+        states.append(state := State(*row))
+        found = saved.load(path_of(place_cursor.fetchone(), name[0]), namespace, state)
+        corrections = corrections_of(correction_cursor.fetchall())
+        return None if found is None else Model(namespace, *found, corrections=corrections)
+
+    model = _run_or_none(pool, read)
+    if model is not None and model.state != states[-1]:
+        model = follow(pool, model, most) if states[-1].follows(model.state) else None
+    return None if model is None or model.size > most else model
 
 
 def _run_or_none(pool: Pooled, read: Callable[[Connection], Model | None]) -> Model | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 
+from semmem.stores.resident import saved
 from semmem.stores.resident.model import Model, State
 
 __all__ = ["Models"]
@@ -57,7 +58,8 @@ class Models:
     """Models by namespace, the one used last at the end. Safe to use from any thread.
 
     ``load`` loads a namespace into at most so many bytes, and learns how many of these the other models leave;
-    ``follow`` brings a model up to date within so many. Both return None where that is impossible.
+    ``follow`` brings a model up to date within so many. ``mapped`` finds a namespace that another process has saved.
+    They return None where that is impossible.
     """
 
     def __init__(
@@ -65,10 +67,11 @@ class Models:
         budget: int,
         load: Callable[[str, int, int], Model | None],
         follow: Callable[[Model, int], Model | None],
+        mapped: Callable[[str, int], Model | None] = lambda namespace, most: None,
     ) -> None:
         self.asked = Asked()
         self._budget = budget
-        self._load, self._follow = load, follow
+        self._load, self._follow, self._mapped = load, follow, mapped
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._demands: OrderedDict[str, _Demand] = OrderedDict()
         self._loading: set[str] = set()
@@ -147,18 +150,25 @@ class Models:
             return model
 
     def _load_if_due(self, namespace: str, memories: int) -> Model | None:
-        """Load a namespace that is asked often; a large one on a thread, for later recalls."""
+        """Map a saved namespace; load another one that is asked often, a large one on a thread, for later recalls."""
         with self._lock:
             demand = self._demands.setdefault(namespace, _Demand())
             self._demands.move_to_end(namespace)
             while len(self._demands) > _MOST_DEMANDS:
                 self._demands.popitem(last=False)
             demand.times += 1
-            if demand.times < demand.wait or namespace in self._loading:
-                return None
-            demand.times = demand.served = 0
+            due = demand.times >= demand.wait and namespace not in self._loading
+            looks = memories >= saved.FEWEST and (due or demand.times == 1)
+            if due:
+                demand.times = demand.served = 0
             at_once = memories <= (_AT_ONCE_AGAIN if demand.dropped else _AT_ONCE)
-            if not at_once:
+        if looks and (model := self._mapped(namespace, self._budget)) is not None:
+            self._keep(model)
+            return model
+        if not due:
+            return None
+        if not at_once:
+            with self._lock:
                 self._loading.add(namespace)
         if at_once:
             return self._load_now(namespace, demand)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
     from semmem.stores.sqlite.resident import FileModels
 
-__all__ = ["Resident", "resident", "resident_asked", "resident_sizes"]
+__all__ = ["Resident", "resident", "resident_asked", "resident_sizes", "save_resident"]
 
 _SHARE = 8
 """What filters match may take an eighth of what models may, beside them: a million row ids take 8 MB."""
@@ -80,17 +80,24 @@ def resident_asked(source: SnapshotSource) -> Asked | None:
     return None if models is None else models.asked
 
 
+def save_resident(source: SnapshotSource) -> None:
+    """Save what takes long to read of a source that ``resident`` made over the embedded server."""
+    if isinstance(source, Resident):
+        source.save(every=True)
+
+
 class Resident:
     """The namespaces of a store on PostgreSQL that are in memory, within ``budget`` bytes; a source of snapshots."""
 
     def __init__(self, store: PostgresStore, budget: int) -> None:
-        from semmem.stores.resident.loading import follow, load
+        from semmem.stores.resident.loading import follow, load, mapped
 
-        self._store = store
+        self._store, self._budget = store, budget
         self.models = Models(
             budget,
             lambda namespace, most, spare: load(store, namespace, most, spare),
             lambda model, most: follow(store, model, most),
+            lambda namespace, most: mapped(store, namespace, most) if store.is_embedded else None,
         )
         store.matching.budget = budget // _SHARE
         self._scopes: OrderedDict[str, _ScopeEntry] = OrderedDict()
@@ -101,9 +108,16 @@ class Resident:
         return self._store.session()
 
     def close(self) -> None:
-        """Drop the models and what filters match; the store stays open."""
+        """Save and drop the models, and drop what filters match; the store stays open."""
+        self.save()
         self.models.clear()
         self._store.matching.clear()
+
+    def save(self, *, every: bool = False) -> None:
+        """Save models of the embedded server; see stores/resident/saving.py."""
+        from semmem.stores.resident.saving import save
+
+        save(self._store, self.models, self._budget, every=every)
 
     def snapshot(
         self,

@@ -47,8 +47,8 @@ from semmem.stores.sql_files import (
 from semmem.text.tokens import unfinished
 
 __all__ = [
-    "APPLICATION", "Filed", "Migration", "Whole", "is_busy", "migrate", "present", "require_newest", "schema_of",
-    "sentence",
+    "APPLICATION", "Filed", "Migration", "Opened", "Whole", "is_busy", "migrate", "present", "require_newest",
+    "schema_of", "sentence",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -80,6 +80,12 @@ class Whole:
         self.connection: sqlite3.Connection | None = None
         self.unscrubbed = False
         self.at_begin = at_begin
+
+
+class Opened(sqlite3.Connection):
+    """A connection; ``file`` tells the file that it has opened from others that are put at its path later."""
+
+    file: tuple[int, int] | None = None
 
 
 class Filed:
@@ -365,7 +371,9 @@ class Filed:
             timeout=_BUSY_S,
             isolation_level=None,  # transactions are begun explicitly
             check_same_thread=False,  # only one thread uses a connection at a time
+            factory=Opened,
         )
+        connection.file = file_number(self._path)
         try:
             for pragma in _SESSION:
                 connection.execute(pragma)

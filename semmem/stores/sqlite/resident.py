@@ -25,6 +25,7 @@ from semmem.model.errors import LegFailed, SemmemError
 from semmem.model.exchange import Corrections
 from semmem.model.process.forks import Lock
 from semmem.stores.packed_postings import CANDIDATE, FORWARD, merged, unpack_candidates
+from semmem.stores.resident import saved as files
 from semmem.stores.resident.block import Block, Rows
 from semmem.stores.resident.memory import Asked
 from semmem.stores.resident.model import Model, State
@@ -139,7 +140,7 @@ class FileModels:
 
         def due(connection: sqlite3.Connection) -> State | None:
             state = _state(connection, namespace)
-            large = state is not None and saved.FEWEST <= state.memories <= MOST
+            large = state is not None and files.FEWEST <= state.memories <= MOST
             return state if state is not None and large and not saved.is_fresh(connection, state) else None
 
         def work(connection: sqlite3.Connection, model: Model) -> None:
@@ -186,8 +187,8 @@ def _read(connection: sqlite3.Connection, namespace: str, before: Model | None, 
     if before is not None and before.state == state:
         return before
     corrections = corrections_of(connection.execute(_SQL["corrections"], {"namespace": namespace}).fetchall())
-    if before is None and maps and state.memories >= saved.FEWEST:
-        found = saved.load(connection, namespace, int(state.created))
+    if before is None and maps and state.memories >= files.FEWEST:
+        found = saved.load(connection, namespace, state)
         before = None if found is None else Model(namespace, *found, corrections=corrections)
         if before is not None and before.state == state:
             return before

@@ -1,11 +1,10 @@
-"""Saved models of a SQLite file: a new process maps one, no answer differs, and what was erased is in none."""
+"""Saved models of a SQLite file, beyond those of any store: files that are torn or foreign, moves, kills."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sqlite3
-import stat
 import subprocess
 import sys
 import time
@@ -21,16 +20,12 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem.model.errors import StoreUnavailable
-from semmem.model.store import Keep
-from semmem.stores.resident import coarse, model
-from semmem.stores.sqlite import resident, saved
-from tests.stores.expiry import let_expire
+from semmem.stores.resident import coarse, model, saved
+from semmem.stores.sqlite import resident
 from tests.stores.resident.trio import QUESTIONS, change, new_space
+from tests.stores.saving import ERASED, fill, fill_into, opened, said, standing
 from tests.stores.sqlite.bakery import ROOT, fresh
-from tests.stores.sqlite.test_three_legs import Letters
 from tests.stores.test_full_disk import AS_ROOT, mounted
-
-ERASED = "Xanthippe"
 
 
 @pytest.fixture(autouse=True)
@@ -49,24 +44,6 @@ def folder(file: Path) -> Path:
     return file.with_name("notes.db-models")
 
 
-def opened(url: str, **more: Any) -> semmem.Semmem:
-    return semmem.connect(url, embedder="hashing", count_accesses=False, **more)
-
-
-def said(mem: semmem.Semmem, query: str = "Where is the Crane Gate?", **asked: Any) -> list[tuple[str, float]]:
-    return [(hit.id, hit.score) for hit in mem.recall(query, **asked)]
-
-
-def fill(url: str, title: str = ERASED) -> list[tuple[str, float]]:
-    """Remember four memories, ask, and close; return the answer."""
-    with opened(url) as mem:
-        mem.remember("The Crane Gate stands by the quay.", id="gate", title=title, session="s", position=1)
-        mem.remember("Mila painted the Crane Gate.", id="mila", author="ada", session="s", position=2)
-        mem.remember("The quay was swept on Monday.", id="quay")
-        mem.remember("Nobody painted the mole.", id="mole")
-        return said(mem)
-
-
 @pytest.fixture
 def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list to which each reading of rows is added: ``all`` of a namespace, or those ``since`` a change."""
@@ -79,12 +56,6 @@ def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(resident, "_rows", rows)
     return read
-
-
-def standing(folder: Path, word: str) -> list[str]:
-    """Return the files below ``folder`` in which a word stands."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return [path.name for path in files if word.encode() in path.read_bytes()]
 
 
 # ---------------------------------------------------------------------- the same answers
@@ -131,25 +102,6 @@ def test_a_mapped_array_cannot_be_written_to(url: str) -> None:
         assert not any(array.flags.writeable for array in block.arrays().values() if array.size)
 
 
-def test_a_process_with_an_older_model_mapped_finds_what_others_wrote_and_not_what_they_forgot(
-    url: str, folder: Path, rows_read: list[str]
-) -> None:
-    fill(url)
-    rows_read.clear()
-    with opened(url) as one, opened(url) as other:
-        assert "gate" in dict(said(one))
-        other.remember("The Crane Gate was sold to Mila.", id="sold")
-        other.forget("gate", hard=True)
-        assert list(folder.iterdir()) == []
-        assert rows_read == []
-        answer = said(one)
-        assert (dict(answer).keys() & {"gate", "sold"}, rows_read) == ({"sold"}, ["since"])
-        with opened(url, resident_mb=0) as plain:
-            assert said(plain) == answer
-    assert standing(folder.parent, ERASED) == []  # the process with the older model has saved none of it
-    assert len(list(folder.iterdir())) == 1
-
-
 STEPS = ("few", "few", "update", "forget", "take back", "link", "many", "sensitive", "maintain", "merge", "drop")
 
 
@@ -175,15 +127,6 @@ def test_after_any_writes_a_process_that_maps_answers_as_one_that_reads(
             with opened(url, resident_mb=megabytes) as mem:
                 answers.append([said(mem, question, namespace=space, limit=20) for question in QUESTIONS])
         assert answers[0] == answers[1], step
-
-
-def test_a_copied_and_a_renamed_namespace_answer_as_before(url: str) -> None:
-    before = fill(url)
-    with opened(url) as mem:
-        assert mem.copy_namespace("default", "copy") == mem.rename_namespace("default", "moved") == 4
-    for _ in range(2):
-        with opened(url) as mem:
-            assert said(mem, namespace="copy") == said(mem, namespace="moved") == before
 
 
 def test_a_store_restored_from_a_copy_does_not_use_what_was_saved_of_the_one_it_replaces(url: str, file: Path) -> None:
@@ -340,23 +283,6 @@ def test_on_a_full_disk_recalls_work_nothing_is_left_and_a_later_process_saves(t
 # ---------------------------------------------------------------------- when, and how much
 
 
-def test_files_and_their_folder_are_their_owners_alone_and_no_name_shows(url: str, folder: Path) -> None:
-    with opened(url) as mem:
-        for n in range(3):
-            mem.remember(f"The Crane Gate {n}.", namespace="Petra's diary")
-        said(mem, namespace="Petra's diary")
-    (path,) = folder.iterdir()
-    assert [stat.S_IMODE(one.stat().st_mode) for one in (folder, path)] == [0o700, 0o600]
-    assert "Petra" not in path.name
-    assert standing(folder, "Petra") == []
-
-
-def test_a_small_namespace_is_not_saved(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved, "FEWEST", 5)
-    fill(url)
-    assert not folder.exists()
-
-
 def test_without_memory_for_namespaces_none_is_saved_and_none_used(
     url: str, folder: Path, rows_read: list[str]
 ) -> None:
@@ -371,42 +297,6 @@ def test_without_memory_for_namespaces_none_is_saved_and_none_used(
     assert rows_read == ["all"]
 
 
-def fill_into(mem: semmem.Semmem, namespace: str = "default") -> None:
-    for n in range(3):
-        mem.remember(f"The Crane Gate {n}.", id=f"m{n}", namespace=namespace)
-    said(mem, namespace=namespace)
-
-
-def test_it_is_saved_anew_when_it_is_a_thousand_changes_behind(
-    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(saved, "_MOST_BEHIND", 3)
-    fill(url)
-    names = []
-    for n in range(8):
-        with opened(url) as mem:
-            mem.remember(f"The Crane Gate {n}.", id=f"n{n}")
-            said(mem)
-        names.append([path.name for path in folder.iterdir()])
-    assert [len(each) for each in names] == [1] * 8
-    assert [names[n] != names[n - 1] for n in range(1, 8)] == [False, False, True, False, False, False, True]
-
-
-def test_maintain_saves_what_this_process_has_not_asked_for(url: str, folder: Path, rows_read: list[str]) -> None:
-    with opened(url, resident_mb=0) as mem:
-        fill_into(mem)
-        fill_into(mem, "other")
-    with opened(url) as mem:
-        mem.maintain()
-        assert len(list(folder.iterdir())) == 2
-    rows_read.clear()
-    with opened(url) as mem:
-        said(mem)
-        said(mem, namespace="other")
-        mem.maintain()
-    assert rows_read == []
-
-
 def test_while_somebody_writes_closing_waits_for_nothing_and_saves_nothing(url: str, file: Path, folder: Path) -> None:
     with opened(url) as mem:
         fill_into(mem)
@@ -417,124 +307,7 @@ def test_while_somebody_writes_closing_waits_for_nothing_and_saves_nothing(url: 
     assert not folder.exists()
 
 
-def test_all_saved_models_take_at_most_what_memory_may_and_the_one_mapped_longest_ago_goes(
-    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spaces = ("one", "two", "three")
-    for namespace in spaces[:2]:
-        with opened(url) as mem:
-            fill_into(mem, namespace)
-    one, two = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns)
-    os.utime(one, (2, 2))
-    os.utime(two, (1, 1))
-    size = one.stat().st_size
-    with opened(url) as mem:
-        mem.store.models.budget = 2 * size + size // 2
-        mem.store.models.save(every=True)  # nothing makes room for what nobody asked for
-        assert {path.name for path in folder.iterdir()} == {one.name, two.name}
-        fill_into(mem, "three")
-    left = {path.name for path in folder.iterdir()}
-    assert (one.name in left, two.name in left, len(left)) == (True, False, 2)
-
-
-def test_stats_count_the_bytes_of_saved_models(url: str, folder: Path) -> None:
-    fill(url)
-    (path,) = folder.iterdir()
-    size = path.stat().st_size
-    with opened(url) as mem:
-        with_it = mem.stats().bytes
-        path.unlink()
-        without = mem.stats().bytes
-    assert with_it is not None
-    assert without is not None
-    assert with_it - without == size
-
-
 # ---------------------------------------------------------------------- erasure
-
-
-def soft_then_hard(mem: semmem.Semmem) -> None:
-    mem.forget("gate")
-    mem.forget("gate", hard=True)
-
-
-def expired(mem: semmem.Semmem) -> None:
-    let_expire(mem, "gate")
-    mem.maintain()
-
-
-def expired_and_said_again(mem: semmem.Semmem) -> None:
-    let_expire(mem, "gate")
-    mem.remember("The gate is new.", id="gate")
-
-
-def past_its_days(mem: semmem.Semmem) -> None:
-    mem.store._run(lambda c: c.execute("UPDATE memory SET created_at = 1, updated_at = 1 WHERE id = 'gate'"))
-    mem.namespace_limits("default", keep_days=1)
-    mem.maintain()
-
-
-def forgotten_long_ago(mem: semmem.Semmem) -> None:
-    mem.forget("gate")
-    mem.store._run(lambda c: c.execute("UPDATE history SET forgotten_at = 1"))
-    mem.maintain()
-
-
-def forgotten_by_an_emptied_namespace(mem: semmem.Semmem) -> None:
-    for id in ("gate", "mila", "quay", "mole"):
-        mem.forget(id)
-    mem.store._run(lambda c: c.execute("UPDATE namespace SET changed_at = 1"))
-    mem.store.maintain(Keep(changes_days=1))
-    assert mem.store._rows("namespace_forgotten", {"day_before": 2, "changes_before": 2}) == []  # its row is gone
-    assert mem.forget("gate", hard=True) == 1
-
-
-def retitled_often(mem: semmem.Semmem) -> None:
-    for n in range(3):
-        mem.update("gate", title=f"Gate {n}")
-
-
-def retitled_and_swept(mem: semmem.Semmem) -> None:
-    mem.update("gate", title="Gate")
-    mem.store._run(lambda c: c.execute("UPDATE history SET version = -version"))  # as if there were later ones
-    mem.store.maintain(Keep(versions=0))
-
-
-def extracted_otherwise(mem: semmem.Semmem) -> None:
-    mem.store._run(lambda c: c.execute("UPDATE memory SET length = length + 1"))  # as another extractor has left it
-    mem.rebuild(extract=True)
-
-
-ERASURES: dict[str, tuple[Callable[[semmem.Semmem], Any], dict[str, Any]]] = {
-    "a hard forget": (lambda mem: mem.forget("gate", hard=True), {}),
-    "a hard forget by a filter": (lambda mem: mem.forget(filters={"sessions": ["s"]}, hard=True), {}),
-    "a hard forget of what was forgotten softly": (soft_then_hard, {}),
-    "a hard forget of everything": (lambda mem: mem.forget(everything=True, hard=True), {}),
-    "a hard forget in a namespace that has long been empty": (forgotten_by_an_emptied_namespace, {}),
-    "a forget that keeps nothing": (lambda mem: mem.forget("gate"), {"keep_forgotten_days": 0}),
-    "a drop": (lambda mem: mem.drop_namespace("default"), {}),
-    "an expiry": (expired, {}),
-    "an expiry, and the same id again": (expired_and_said_again, {}),
-    "the days of its namespace": (past_its_days, {}),
-    "the days of a soft forget": (forgotten_long_ago, {}),
-    "updates beyond the versions that are kept": (retitled_often, {"keep_versions": 1}),
-    "a sweep of versions": (retitled_and_swept, {}),
-    "a memory that becomes sensitive": (lambda mem: mem.update("gate", sensitive=True, title="Gate"), {}),
-    "a rebuild": (lambda mem: mem.rebuild(embedder=Letters()), {}),
-    "a rebuild of concepts": (extracted_otherwise, {}),
-}
-
-
-@pytest.mark.parametrize("how", ERASURES)
-def test_what_erases_a_memory_has_removed_the_saved_model_when_it_returns(url: str, folder: Path, how: str) -> None:
-    work, options = ERASURES[how]
-    fill(url)
-    assert len(standing(folder, ERASED)) == 1
-    part = folder / f".{'0' * 16}.part"
-    part.write_text(ERASED)  # of a process that was killed
-    with opened(url, **options) as mem:
-        work(mem)
-        assert standing(folder, ERASED) == []
 
 
 def test_who_opens_the_store_by_a_link_removes_what_was_saved_beside_the_file(
@@ -560,40 +333,29 @@ def test_of_a_store_in_a_folder_whose_name_is_not_utf8_a_model_is_saved_and_eras
     assert standing(place / "notes.db-models", ERASED) == []
 
 
-def test_an_erasure_that_is_undone_loses_the_saved_model_and_no_memory(url: str, folder: Path) -> None:
-    before = fill(url)
-    with opened(url) as mem:
-
-        def work() -> str:
-            mem.forget("gate", hard=True)
-            raise ValueError
-
-        with pytest.raises(ValueError):
-            mem.store.serving.once(b"k", b"r", work, together=True, keep_days=1.0)
-        assert list(folder.iterdir()) == []
-    with opened(url) as mem:
-        assert said(mem) == before
-    assert len(list(folder.iterdir())) == 1
-
-
-def test_a_file_that_cannot_be_removed_is_an_error_and_nothing_is_forgotten(url: str, folder: Path) -> None:
-    fill(url)
-    (folder / f"{'0' * 32}.model").mkdir()  # as good as a file of another user, which root may remove
-    with opened(url) as mem:
+def test_of_a_store_that_was_moved_while_it_is_open_nothing_is_forgotten_until_it_is_opened_there(
+    tmp_path: Path,
+) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    fill(f"sqlite://{before}/notes.db")
+    with opened(f"sqlite://{before}/notes.db") as mem:
+        before.rename(after)
         with pytest.raises(StoreUnavailable) as error:
             mem.forget("gate", hard=True)
-        assert str(error.value) == (
-            f"Saved models of this store in {folder} cannot be removed (Is a directory), so nothing was changed; "
-            "delete that folder, and try again."
-        )
+    assert str(error.value) == (
+        f"{before}/notes.db was moved while this process has it open, with the saved models beside it, so nothing was "
+        "changed; close this store, and open it where it is now."
+    )
+    with opened(f"sqlite://{after}/notes.db") as mem:
         assert mem.get("gate").title == ERASED
-        shutil.rmtree(folder)
         assert mem.forget("gate", hard=True) == 1
+    assert standing(after, ERASED) == []
 
 
 _SAVING = """
 import itertools, os
-from semmem.stores.sqlite import saved
+from semmem.stores.resident import saved
 saved.FEWEST, saved._MOST_BEHIND = 2, 0
 
 def killed(*_):
@@ -611,7 +373,7 @@ def saving(n):
 """
 
 
-@pytest.mark.parametrize("where", ["_write = half", "_tidy = killed"], ids=["in a file", "before the commit"])
+@pytest.mark.parametrize("where", ["_write = half", "tidy = killed"], ids=["in a file", "before the commit"])
 def test_a_process_that_is_killed_while_it_saves_leaves_what_is_not_used_and_the_next_eraser_removes(
     url: str, folder: Path, where: str
 ) -> None:

@@ -32,6 +32,7 @@ from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.postgres.moving.copy import alone
 from semmem.stores.postgres.moving.tables import END, HEADER, Digest, Table
+from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import migrations, statements, too_old
 
@@ -174,6 +175,7 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
                     f"The store keeps {forgotten:,} forgotten memories that can still be brought back; restore into an "
                     "empty one, such as --url embedded:NEW_FOLDER, or forget them for good first (--hard)."
                 )
+            erase(connection)
             if manifest["schema"] < newest:
                 connection.execute(_SQL["move_drop"])
                 migrate.create(connection)

@@ -24,6 +24,7 @@ from semmem.model.reports import CopyReport
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.postgres.moving.tables import NOTE, Digest, Table
+from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
@@ -165,6 +166,7 @@ class _Copy:
             what = f"{memories:,} memories" if memories else f"{forgotten:,} forgotten memories that can be taken back"
             raise InvalidInput(f"The target is {whose} ({what}); copy into an empty store.")
         with self._two.transaction():
+            erase(self._two)
             if not self._again:
                 postgres_tables.clear(self._two, tables)
             self._write_note()

@@ -25,6 +25,7 @@ from semmem.model.errors import Conflict, NotFound, SemmemError, StoreUnavailabl
 from semmem.stores.postgres.errors import error_at_work
 from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.postgres.moving.tables import Table
+from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, TupleRow, only
 from semmem.stores.sql_files import check_limits, statements
 
@@ -175,6 +176,7 @@ def _open(
         connection.execute(_SQL["moved_setting"], row)
     connection.execute(_SQL["moved_counts"], {**namespace_row, "namespace": new})
     if not stays:
+        erase(connection, old)
         connection.execute(_SQL["drop_setting"], {"namespace": old})
         connection.execute(_SQL["moved_away"], {"namespace": old})
         connection.execute(_SQL["drop_said"], {"namespace": old})

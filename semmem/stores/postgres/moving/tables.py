@@ -23,6 +23,7 @@ from psycopg.waiting import Wait
 from semmem.model.reports import NamespaceHash
 from semmem.stores.postgres import nearest, row_security, vector_index
 from semmem.stores.postgres.connection import sent
+from semmem.stores.postgres.saved import key_of
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
@@ -52,7 +53,10 @@ END = struct.pack("!h", -1)
 NOTE = "copy"
 """The key of ``meta`` under which a store records its source; it is not copied."""
 _OWN_NOTES = [NOTE, "backup", "scrubs"]
-"""The keys of ``meta`` that are about one store: its source, its last backup, and the rewritings of its files."""
+"""The keys of ``meta`` that are about one store: its source, its last backup, and the rewritings of its files.
+
+So are those of its saved models.
+"""
 _SCHEMA = "semmem"
 _VECTORS = "embedding"
 _BLOCK = 1 << 18
@@ -120,7 +124,8 @@ class Table:
         if self.within is not None:
             parts.append(sql.SQL("namespace = {}").format(sql.Literal(self.within[0])))
         if self.name == "meta":
-            parts.append(sql.SQL("key <> ALL ({})").format(sql.Literal(_OWN_NOTES)))
+            own = "key <> ALL ({}) AND NOT starts_with(key, {})"
+            parts.append(sql.SQL(own).format(sql.Literal(_OWN_NOTES), sql.Literal(key_of(""))))
         return sql.SQL(" AND ").join(parts or [sql.SQL("true")])
 
 

@@ -1,0 +1,225 @@
+"""Save models as files, so that a new process maps a namespace instead of reading it from the store.
+
+A file holds a header, then the arrays of a block. It stands in a folder beside the store, and its name is drawn by
+chance. The store records the name in the transaction that saves, so a store that has the name has the state that was
+saved, or one that follows from it: a store restored from a backup, or a new one at the same place, has another name or
+none. Whatever does not match is no saved model, and is not spoken of.
+
+Who saves or erases holds a lock of the store, and removes with it each file that the store has no name for. So no
+process saves what another one has erased, and what a killed process has left is of a state that was the store's then.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import mmap
+import os
+import re
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semmem.files import is_part, new_file, private_folder
+from semmem.model.errors import StoreUnavailable
+from semmem.stores.resident.block import Block, Rows
+from semmem.stores.resident.model import Model, State
+
+__all__ = ["FEWEST", "Register", "bytes_of", "erase_files", "is_fresh", "is_private", "load", "path_of", "save", "tidy"]
+
+_log = logging.getLogger(__name__)
+
+FEWEST = 2_000
+"""Smaller namespaces are read as fast."""
+_MOST_BEHIND = 1_000
+"""A saved model that more changes follow is saved anew."""
+_LAYOUT = 1
+"""To be raised where an array is made of the rows in another way; another name or type is noticed."""
+_MAGIC = b"semmemdl"
+_HEAD = len(_MAGIC) + 8 + 16
+"""The bytes before the header: the magic, the header's length, its hash."""
+_ALIGNED = 64
+_NAME = re.compile(r"[0-9a-f]{32}\.model")
+
+
+class Register(Protocol):
+    """The names of files that a store records, in one transaction that holds the lock of those who save or erase.
+
+    ``folder`` is the folder of the files. ``own`` is the name that the namespace has which is being saved.
+    """
+
+    folder: Path
+
+    @property
+    def own(self) -> str | None:
+        """The name of the file of the namespace; None where there is none."""
+
+    def names(self) -> set[str]:
+        """Return the names of the files of all namespaces."""
+
+    def record(self, name: str) -> None:
+        """Record the name of the file of the namespace, in the place of its own."""
+
+    def drop(self, name: str) -> None:
+        """Forget the name of a file of another namespace."""
+
+
+def load(path: Path | None, namespace: str, state: State) -> tuple[State, Block] | None:
+    """Return what a file that the store names holds of a namespace, which may be of an earlier state than ``state``.
+
+    None where there is nothing to trust.
+    """
+    if path is not None:
+        with suppress(OSError):
+            os.utime(path)  # those asked longest ago make room for others
+    return _found(path, namespace, state)
+
+
+def is_fresh(path: Path | None, state: State) -> bool:
+    """Return whether the saved model of a namespace at ``state`` need not be saved again."""
+    if (found := _found(path, "", state)) is None:
+        return False
+    saved, _ = found
+    return saved == state or (state.follows(saved) and state.changes - saved.changes <= _MOST_BEHIND)
+
+
+def save(register: Register, model: Model, most: int, *, makes_room: bool) -> None:
+    """Save a model whose state is that of the store, under the lock of ``register``. Raises OSError.
+
+    All saved models of the store take at most ``most`` bytes, but for a single one: those that were asked longest ago
+    give way, or without ``makes_room`` nothing is saved.
+    """
+    arrays = model.block.arrays()
+    others = sorted(_named(register, but=register.own).items(), key=lambda one: one[1].st_mtime)
+    taken = sum(array.nbytes for array in arrays.values()) + sum(status.st_size for _, status in others)
+    while taken > most and others:
+        if not makes_room:
+            return
+        name, status = others.pop(0)
+        taken -= status.st_size
+        register.drop(name)
+    name = f"{os.urandom(16).hex()}.model"
+    with new_file(register.folder / name) as out:
+        _write(out, model.state, arrays)
+    register.record(name)
+    tidy(register.folder, register.names())
+
+
+def erase_files(folder: Path, names: Collection[str]) -> None:
+    """Remove the files that the store does not name, under its lock. Raises StoreUnavailable where one stays."""
+    try:
+        tidy(folder, names)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise StoreUnavailable(
+            f"Saved models of this store in {folder} cannot be removed ({error.strerror}), so nothing was changed; "
+            "delete that folder, and try again."
+        ) from error
+
+
+def tidy(folder: Path, names: Collection[str]) -> None:
+    """Remove files of saved models, whole or in part, that the store does not name. Raises OSError."""
+    for file in os.listdir(folder):
+        if (_NAME.fullmatch(file) or is_part(file)) and file not in names:
+            (folder / file).unlink(missing_ok=True)
+
+
+def path_of(folder: Path | None, name: str | None) -> Path | None:
+    """Return the file of a name that a store records; None where it is no name of a file."""
+    return folder / name if folder is not None and name is not None and _NAME.fullmatch(name) else None
+
+
+def is_private(folder: Path) -> bool:
+    """Make the folder of saved models, and return whether it is this user's, who alone may read it. Raises OSError."""
+    private_folder(folder)
+    status = folder.lstat()
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o077 and not folder.is_symlink()
+
+
+def bytes_of(register: Register) -> int:
+    """Return the bytes that the saved models of a store take."""
+    return sum(status.st_size for status in _named(register).values())
+
+
+def _named(register: Register, *, but: str | None = None) -> dict[str, os.stat_result]:
+    """Return the status of each file that the store names, but for one."""
+    named = {}
+    for name in register.names() - {but}:
+        with suppress(OSError):
+            named[name] = (register.folder / name).stat()
+    return named
+
+
+# ---------------------------------------------------------------------- the file
+
+
+@cache
+def _types() -> Mapping[str, np.dtype[Any]]:
+    """Return the type of each array, by which a file of another version, or of another byte order, is known."""
+    return {name: array.dtype for name, array in Block(Rows.none()).arrays().items()}
+
+
+def _write(out: BinaryIO, state: State, arrays: Mapping[str, NDArray[Any]]) -> None:
+    columns = [[name, str(array.dtype.descr), array.shape] for name, array in arrays.items()]
+    header: dict[str, Any] = {"layout": _LAYOUT, "state": state, "arrays": columns}
+    raw = json.dumps(header).encode()
+    out.write(_MAGIC + len(raw).to_bytes(8, "little") + _hash(raw) + raw)
+    place = _HEAD + len(raw)
+    for array in arrays.values():
+        out.write(bytes(-place % _ALIGNED))
+        place += -place % _ALIGNED + array.nbytes
+        out.write(np.ascontiguousarray(array).data)
+
+
+def _found(path: Path | None, namespace: str, state: State) -> tuple[State, Block] | None:
+    """Return what a file holds; None where there is no file to trust.
+
+    Its name proves the history of its state, so the server may have started anew since, and written its table anew.
+    """
+    try:
+        if path is None:
+            return None
+        saved, block = _mapped(path, namespace)
+        return saved._replace(server=state.server, file=state.file), block
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        _log.debug("A saved model is not used: %s", error)
+        return None
+
+
+def _mapped(path: Path, namespace: str) -> tuple[State, Block]:
+    """Return what a file holds, its arrays mapped for reading. Raises OSError, and ValueError for other files."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb"):
+        if os.fstat(handle).st_uid != os.geteuid():
+            raise ValueError("another user's file")
+        content = mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
+    size = int.from_bytes(content[len(_MAGIC) : len(_MAGIC) + 8], "little")
+    raw = content[_HEAD : _HEAD + size]
+    if content[: len(_MAGIC)] != _MAGIC or content[len(_MAGIC) + 8 : _HEAD] != _hash(raw):
+        raise ValueError("no header")
+    header = json.loads(raw)
+    if header["layout"] != _LAYOUT or {n: t for n, t, _ in header["arrays"]} != _expected():
+        raise ValueError("another layout")
+    arrays, place = {}, _HEAD + size
+    for name, _, shape in header["arrays"]:
+        place += -place % _ALIGNED
+        arrays[name] = array = np.ndarray(shape, _types()[name], content, place)
+        place += array.nbytes
+    if place != len(content):
+        raise ValueError("another length")
+    return State(*header["state"]), Block.from_arrays(namespace, arrays)
+
+
+def _expected() -> dict[str, str]:
+    return {name: str(dtype.descr) for name, dtype in _types().items()}
+
+
+def _hash(raw: bytes) -> bytes:
+    return blake2b(raw, digest_size=16).digest()

@@ -1,0 +1,72 @@
+"""Save models of the embedded server: those of a process that closes, or with ``maintain`` all that are large."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from semmem.model.errors import SemmemError
+from semmem.stores.postgres import saved
+from semmem.stores.postgres.typed import Connection
+from semmem.stores.resident.loading import follow, load, mapped
+from semmem.stores.resident.memory import Models
+from semmem.stores.resident.model import Model, State
+
+if TYPE_CHECKING:
+    from semmem.stores.postgres.store import PostgresStore
+
+__all__ = ["save"]
+
+_log = logging.getLogger(__name__)
+
+
+def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> None:
+    """Save those of ``models`` that take long to read, or with ``every`` such namespaces of the whole store.
+
+    All files together take at most ``budget`` bytes. What somebody's write would have to wait for, or what fails, is
+    left out.
+    """
+    if not store.is_embedded or store.in_whole is not None:
+        return
+    if every:
+        with _left_out():
+            store.on_idle(saved.tidy)
+    for namespace in store.namespaces() if every else models.sizes:
+        with _left_out():
+            _save(store, models, budget, namespace, every)
+
+
+@contextmanager
+def _left_out() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, psycopg.Error, SemmemError) as error:
+        _log.debug("A model is not saved: %s", error)
+
+
+def _save(store: PostgresStore, models: Models, budget: int, namespace: str, every: bool) -> None:
+    room = budget
+
+    def due(connection: Connection) -> State | None:
+        nonlocal room
+        room = budget - saved.disk_bytes(connection) if every else budget
+        return saved.due(connection, namespace) if room > 0 else None
+
+    if (state := store.on_idle(due)) is None:
+        return
+    model = models.present((namespace,)).get(namespace)
+    if model is not None and model.state != state:
+        model = follow(store, model, budget) if state.follows(model.state) else None
+    if model is None and every:
+        model = mapped(store, namespace, budget) or load(store, namespace, room, 0)
+    if model is not None:
+        store.on_idle(partial(_write, model=model, budget=budget, every=every))
+
+
+def _write(connection: Connection, model: Model, budget: int, every: bool) -> None:
+    saved.save(connection, model, budget, makes_room=not every)

@@ -1,0 +1,335 @@
+"""Saved models of the embedded server: they belong to one store, whoever erases removes them, and kills leave none."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+import semmem
+from semmem import transfer
+from semmem.model.errors import StoreUnavailable
+from semmem.stores.embedded.server import EmbeddedServer
+from semmem.stores.postgres import saved as names
+from semmem.stores.resident import loading, saved, saving
+from tests.stores.saving import ERASED, fill, fill_into, opened, said, saved_in, standing
+from tests.stores.sqlite.bakery import ROOT, fresh
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save namespaces of two memories, too."""
+    monkeypatch.setattr(saved, "FEWEST", 2)
+
+
+@pytest.fixture
+def folder(server: EmbeddedServer) -> Path:
+    """The folder of saved models of the server that the tests share, empty or not there."""
+    place = server.data / "postgresql" / "models"
+    for path in place.iterdir() if place.exists() else ():
+        path.unlink()
+    return place
+
+
+@pytest.fixture
+def socket_url(server: EmbeddedServer, embedded_url: str) -> str:
+    """The URL of the same store, by the socket of its server."""
+    return f"postgresql://semmem@/semmem?host={quote(str(server.status().socket), safe='')}"
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list to which each reading of rows for memory is added."""
+    readings: list[str] = []
+    before = loading._read
+    monkeypatch.setattr(loading, "_read", lambda cursors: readings.append("rows") or before(cursors))
+    return readings
+
+
+# ---------------------------------------------------------------------- whose a file is
+
+
+def test_by_a_url_nothing_is_saved_or_used_and_everything_is_erased(
+    embedded_url: str, socket_url: str, folder: Path, read: list[str]
+) -> None:
+    fill(socket_url)
+    assert saved_in(folder) == set()
+    with opened(embedded_url) as mem:
+        said(mem)
+        said(mem)
+    assert len(standing(folder, ERASED)) == 1
+    read.clear()
+    with opened(socket_url) as mem:
+        said(mem)
+        said(mem)
+        assert read == ["rows"]
+        assert mem.forget("gate", hard=True) == 1
+        assert saved_in(folder) == set()
+
+
+def test_a_store_in_another_database_of_the_server_leaves_its_files_alone(
+    embedded_url: str, store_url: str, folder: Path
+) -> None:
+    fill(embedded_url)
+    fill(store_url)
+    with opened(store_url) as mem:
+        mem.forget("gate", hard=True)
+        mem.maintain()
+    assert len(standing(folder, ERASED)) == 1
+
+
+def test_a_copy_takes_no_names_and_one_that_was_recalled_from_is_still_finished(
+    embedded_url: str, store_url: str, folder: Path
+) -> None:
+    before = fill(store_url)
+    semmem.copy(store_url, embedded_url)
+    for _ in range(2):
+        with opened(embedded_url) as mem:
+            said(mem)
+            assert said(mem) == before
+    assert len(saved_in(folder)) == 1
+    semmem.copy(store_url, embedded_url)
+    assert saved_in(folder) == set()
+
+
+def test_a_backup_takes_no_names_and_a_restore_removes_what_was_saved_before(
+    embedded_url: str, store_url: str, folder: Path, tmp_path: Path
+) -> None:
+    before = fill(embedded_url)
+    with opened(embedded_url) as mem:
+        transfer.backup(mem.store, tmp_path / "all.semmem", force=False, progress=None)
+    with opened(store_url) as mem:
+        transfer.restore(mem.store, tmp_path / "all.semmem", progress=None)
+        assert mem.store.rows("saved_names", {}) == []
+    with opened(embedded_url) as mem:
+        mem.drop_namespace("default")
+        name = f"{'0' * 32}.model"
+        (folder / name).write_text(ERASED)
+        mem.store.run(lambda c: c.execute(names._SQL["meta_set"], {"key": "saved default", "value": f'"{name}"'}))
+        transfer.restore(mem.store, tmp_path / "all.semmem", progress=None)
+        assert saved_in(folder) == set()
+    with opened(embedded_url) as mem:
+        assert said(mem) == before
+
+
+def test_a_file_of_another_kind_of_name_is_not_looked_for(embedded_url: str, folder: Path, read: list[str]) -> None:
+    before = fill(embedded_url)
+    with opened(embedded_url, resident_mb=0) as mem:
+        mem.store.run(lambda c: c.execute("UPDATE meta SET value = '\"../cluster\"' WHERE key = 'saved default'"))
+    read.clear()
+    with opened(embedded_url) as mem:
+        said(mem)
+        assert said(mem) == before
+    assert read == ["rows"]
+
+
+# ---------------------------------------------------------------------- beside others
+
+
+def test_while_somebody_writes_closing_waits_for_nothing_and_saves_nothing(
+    embedded_url: str, server: EmbeddedServer, folder: Path
+) -> None:
+    with opened(embedded_url) as mem:
+        fill_into(mem)
+        with psycopg.connect(server.ensure_running()) as other:
+            other.execute("UPDATE semmem.namespace SET changed_at = now()")
+            mem.close()
+            assert saved_in(folder) == set()
+            other.rollback()
+
+
+def test_what_is_forgotten_just_before_the_lock_is_taken_is_not_saved(
+    embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = saving._write
+
+    def late(*arguments: Any, **more: Any) -> None:
+        with opened(embedded_url, resident_mb=0) as other:
+            other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
+        before(*arguments, **more)
+
+    monkeypatch.setattr(saving, "_write", late)
+    fill(embedded_url)
+    assert saved_in(folder) == set()
+
+
+def test_a_reader_waits_for_nobody_who_saves(embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, answers = saved._write, []
+
+    def write(*arguments: Any) -> None:
+        with opened(embedded_url) as other:
+            answers.append(said(other))
+        before(*arguments)
+
+    monkeypatch.setattr(saved, "_write", write)
+    answer = fill(embedded_url)
+    assert answers == [answer]
+    assert len(saved_in(folder)) == 1
+
+
+# ---------------------------------------------------------------------- kills
+
+_SAVING = """
+import itertools, os
+from semmem.stores.postgres import saved as names
+from semmem.stores.resident import saved
+saved.FEWEST, saved._MOST_BEHIND = 2, 0
+
+def killed(*_):
+    os.kill(os.getpid(), 9)
+
+def half(out, state, arrays):
+    out.write(arrays["title.raw"].tobytes())
+    out.flush()
+    killed()
+
+def saving(n):
+    with semmem.connect(url, embedder="hashing") as mem:
+        mem.remember(f"The Crane Gate {n}.", id=f"{os.getpid()}-{n}")
+        mem.recall("Where is the Crane Gate?")
+        mem.recall("Where is the Crane Gate?")
+"""
+
+
+@pytest.mark.parametrize("where", ["_write = half", "tidy = killed"], ids=["in a file", "before the commit"])
+def test_a_process_that_is_killed_while_it_saves_leaves_what_is_not_used_and_the_next_eraser_removes(
+    embedded_url: str, socket_url: str, folder: Path, where: str
+) -> None:
+    fill(embedded_url, resident_mb=0)
+    assert fresh(embedded_url, f"{_SAVING}\nsaved.{where}\nsaving(1)").returncode == -9
+    (left,) = saved_in(folder)
+    assert ERASED.encode() in (folder / left).read_bytes()
+    with opened(socket_url, resident_mb=0) as mem:
+        mem.forget("gate", hard=True)
+        assert saved_in(folder) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_processes_that_save_beside_one_that_erases_bring_nothing_back(embedded_url: str, folder: Path) -> None:
+    fill(embedded_url, "Gate")
+    program = f"{_SAVING}\nfor n in range(15): saving(n)"
+    with ThreadPoolExecutor(2) as threads:
+        done = [threads.submit(fresh, embedded_url, program) for _ in range(2)]
+        rounds = 0
+        while not all(one.done() for one in done):
+            with opened(embedded_url) as mem:
+                mem.remember("The Crane Gate was sold.", id="sold", title=ERASED)
+                said(mem)
+                said(mem)
+            with opened(embedded_url) as mem:
+                mem.store.forget("default", "sold", semmem.Filters(), dry_run=False)
+                assert standing(folder, ERASED) == []
+            rounds += 1
+    assert [(one.result().returncode, one.result().stderr) for one in done] == [(0, "")] * 2
+    assert rounds > 0
+    with opened(embedded_url) as mem, opened(embedded_url, resident_mb=0) as plain:
+        assert len(said(mem)) == len(said(plain)) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_ten_kills_of_a_process_that_saves_all_the_time_change_no_answer(embedded_url: str, folder: Path) -> None:
+    fill(embedded_url)
+    program = (
+        f"import sys, semmem\nurl = sys.argv[1]\n{_SAVING}\nfor n in itertools.count(): saving(n); print(n, flush=True)"
+    )
+    for kill in range(10):
+        with subprocess.Popen(
+            [sys.executable, "-c", program, embedded_url], stdout=subprocess.PIPE, cwd=ROOT
+        ) as killed:
+            assert killed.stdout is not None
+            killed.stdout.readline()
+            time.sleep(kill * 0.023)
+            killed.kill()
+        with opened(embedded_url) as mem, opened(embedded_url, resident_mb=0) as plain:
+            assert [id for id, _ in said(mem)] == [id for id, _ in said(plain)]
+    with opened(embedded_url) as mem:
+        mem.forget("gate", hard=True)
+    assert standing(folder, ERASED) == []
+
+
+# ---------------------------------------------------------------------- a server of one's own
+
+
+@pytest.mark.slow
+def test_after_a_new_start_of_the_server_a_new_process_maps_what_was_saved(tmp_path: Path, read: list[str]) -> None:
+    server = EmbeddedServer(tmp_path / "data")
+    try:
+        before = fill(f"embedded://{server.data}")
+        with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
+            connection.execute("VACUUM (FULL) semmem.namespace")  # which is another file then
+        server.stop()
+        read.clear()
+        with opened(f"embedded://{server.data}") as mem:
+            assert said(mem) == before
+            assert list(mem.resident) == ["default"]
+        assert read == []
+    finally:
+        server.stop()
+
+
+@pytest.mark.slow
+def test_of_a_folder_that_was_moved_while_its_server_runs_nothing_is_forgotten_until_it_is_opened_there(
+    tmp_path: Path,
+) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    try:
+        fill(f"embedded://{before}")
+        with opened(f"embedded://{before}") as mem:
+            said(mem)
+            before.rename(after)
+            anew = before / "postgresql" / "cluster"  # as of a store that was made there meanwhile
+            anew.mkdir(parents=True)
+            (anew / "postmaster.pid").write_text("1\n/elsewhere\n2\n")
+            with pytest.raises(StoreUnavailable) as error:
+                mem.store.forget("default", "gate", semmem.Filters(), dry_run=False)
+            assert str(error.value) == (
+                "The saved models of this store cannot be reached from here, or its data folder was moved while its "
+                "server runs, so nothing was changed; stop that server with `semmem server stop`, and open the store "
+                "with embedded:FOLDER."
+            )
+            mem.store.close()
+        shutil.rmtree(before)
+        EmbeddedServer(after).stop()
+        with opened(f"embedded://{after}") as mem:
+            assert mem.get("gate").title == ERASED
+            assert mem.forget("gate", hard=True) == 1
+        assert standing(after / "postgresql" / "models", ERASED) == []
+    finally:
+        EmbeddedServer(after).stop()
+
+
+@pytest.mark.slow
+def test_a_server_that_is_set_back_does_not_use_what_was_saved_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "_MOST_BEHIND", 0)
+    server = EmbeddedServer(tmp_path / "data")
+    url, cluster = f"embedded://{server.data}", server.data / "postgresql" / "cluster"
+    try:
+        fill(url)
+        server.stop()
+        subprocess.run(["cp", "-a", str(cluster), str(tmp_path / "earlier")], check=True)
+        with opened(url) as mem:
+            mem.remember("The Crane Gate is shut.", id="shut")
+            said(mem)
+            assert "shut" in dict(said(mem))
+        server.stop()
+        cluster.rename(tmp_path / "later")
+        subprocess.run(["cp", "-a", str(tmp_path / "earlier"), str(cluster)], check=True)
+        with opened(url, resident_mb=0) as mem:
+            mem.remember("The Crane Gate is open.", id="open")  # as long, so that the states have equal numbers
+        for _ in range(2):
+            with opened(url) as mem:
+                assert dict(said(mem)).keys() & {"shut", "open"} == {"open"}
+    finally:
+        server.stop()
