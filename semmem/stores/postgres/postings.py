@@ -283,9 +283,7 @@ def copy_segments(connection: Connection, segments: Mapping[str, Segments]) -> N
     """
     if not segments:
         return
-    numbers = {
-        n: only(cursor)[0] for n, cursor in sent(connection, "segment_next", ((n, {}) for n in segments)).items()
-    }
+    numbers = _taken_numbers(connection, segments)
     shared: dict[str, set[int]] = {n: set() for n in segments}
     keys = {n: each.keys for n, each in segments.items()}
     for statement in (
@@ -393,10 +391,20 @@ def fresh_segments(connection: Connection, namespaces: Sequence[str]) -> dict[st
     return {namespace: [segment for (segment,) in cursor.fetchall()] for namespace, cursor in cursors.items()}
 
 
-def mark_merged(connection: Connection, segments: Mapping[str, Sequence[int]]) -> None:
-    """Unmark segments of namespaces as fresh, and advance their sequence numbers: recalls read other rows."""
-    sent(connection, "fresh_done", ((namespace, {"segments": some}) for namespace, some in segments.items()))
-    sent(connection, "namespace_revise", ((namespace, {"length": 0}) for namespace in segments))
+def mark_merged(connection: Connection, segments: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """Unmark segments of namespaces as fresh, and take a segment number for the merge of each namespace.
+
+    So recalls that read from the database notice other rows, while the number tells a model in memory that no memory
+    has changed. No row has that number. Returns it.
+    """
+    fresh = ((namespace, {"segments": some}) for namespace, some in segments.items() if some)
+    sent(connection, "fresh_done", fresh)
+    return _taken_numbers(connection, segments)
+
+
+def _taken_numbers(connection: Connection, namespaces: Iterable[str]) -> dict[str, int]:
+    cursors = sent(connection, "segment_next", ((namespace, {}) for namespace in namespaces))
+    return {namespace: only(cursor)[0] for namespace, cursor in cursors.items()}
 
 
 def flush_and_compact(

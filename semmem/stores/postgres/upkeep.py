@@ -364,12 +364,13 @@ def _steps(shared: int, apart: int, packed: int) -> tuple[int, bool]:
 
 def settle(
     connection: Connection, since: Mapping[str, int], steps: int, packing: Collection[str]
-) -> tuple[dict[str, int], int, int]:
+) -> tuple[dict[str, int], dict[str, int], int]:
     """Pack the keys of a range that only one memory has, where it is ``packing``, and join the rows of each other key.
 
     The range of each namespace begins at the key that ``since`` has for it; they are locked in that order. Both at
-    once, for they lie in the same pages. Returns the key to continue from of each namespace, how many posting rows were
-    written by merging, and how many were removed by packing; see lone_posting.
+    once, for they lie in the same pages. Returns the key to continue from of each namespace, how many rows
+    were written by merging in each namespace with any, which the caller marks as merged, and how many were removed by
+    packing; see lone_posting.
     """
     sent(connection, "namespace_own", ((namespace, {}) for namespace in since))
     width, removed = (postings.LAST_KEY - postings.FIRST_KEY) // steps, 0  # equal ranges hold as many keys
@@ -381,8 +382,7 @@ def settle(
     full = {"full": postings.SEGMENT_FULL}
     joined = sent(connection, "compact_range", ((n, {**keys, **full}) for n, keys in ranges.items()))
     written = {n: cursor.rowcount for n, cursor in joined.items() if cursor.rowcount}
-    sent(connection, "namespace_revise", ((n, {"length": 0}) for n in written))
-    return {n: keys["upto"] + 1 for n, keys in ranges.items()}, sum(written.values()), removed
+    return {n: keys["upto"] + 1 for n, keys in ranges.items()}, written, removed
 
 
 def _settled(store: PostgresStore, segments: Mapping[str, int]) -> tuple[int, int]:
@@ -396,20 +396,27 @@ def _settled(store: PostgresStore, segments: Mapping[str, int]) -> tuple[int, in
     steps = max(one for one, _ in sizes.values())
     packing = {namespace for namespace, (_, packs) in sizes.items() if packs}
 
-    def step(connection: Connection, since: Mapping[str, int]) -> tuple[dict[str, int], int, int]:
-        done = settle(connection, since, steps, packing) if steps else (dict.fromkeys(since, beyond), 0, 0)
-        ended = [namespace for namespace, key in done[0].items() if key >= beyond]
+    last = dict(segments)
+
+    def step(connection: Connection, since: Mapping[str, int]) -> tuple[dict[str, int], int, int, dict[str, int]]:
+        after, written, removed = (
+            settle(connection, since, steps, packing) if steps else (dict.fromkeys(since, beyond), {}, 0)
+        )
+        ended = {namespace for namespace, key in after.items() if key >= beyond}
         # those that writers have added meanwhile stay fresh
-        postings.mark_merged(connection, {namespace: fresh[namespace] for namespace in ended if fresh[namespace]})
-        sent(connection, "namespace_settle", ((namespace, {"upto": segments[namespace]}) for namespace in ended))
-        return done
+        joined = {n: fresh[n] if n in ended else [] for n in since if n in written or (n in ended and fresh[n])}
+        numbers = postings.mark_merged(connection, joined)
+        upto = {n: numbers[n] if numbers.get(n) == last[n] + 1 else last[n] for n in since}  # else a segment is between
+        sent(connection, "namespace_settle", ((n, {"upto": upto[n]}) for n in since if n in ended))
+        return after, sum(written.values()), removed, upto
 
     merged = packed = 0
     beyond = postings.LAST_KEY + 1
     since = dict.fromkeys(segments, postings.FIRST_KEY)
     while since:
-        after, written, removed = store.transaction(partial(step, since=since))
+        after, written, removed, upto = store.transaction(partial(step, since=since))
         since = {namespace: key for namespace, key in after.items() if key < beyond}
+        last |= upto
         merged += written
         packed += removed
     return merged, packed

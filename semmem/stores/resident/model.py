@@ -68,7 +68,8 @@ class State(NamedTuple):
     def follows(self, before: State) -> bool:
         """Return whether the table of changes names everything that changed since ``before``.
 
-        Other changes advance the sequence number alone: re-extracted memories, merged segments, a rebuild.
+        A segment of postings, or a merge of some, changes no memory. Other changes advance the sequence number alone:
+        re-extracted memories, a rebuild.
         """
         change_count = (self.changes - before.changes) + (self.segments - before.segments)
         return self.place == before.place and not self.dropping and 0 < self.sequence - before.sequence == change_count

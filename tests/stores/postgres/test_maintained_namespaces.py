@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import psycopg
 import pytest
 
 from eval.path import Counter, installed
@@ -106,3 +107,33 @@ def test_postings_that_come_under_a_name_whose_former_ones_were_joined_are_joine
     assert sql(mem, rows_of_a_key) == [(2,)]
     mem.maintain()
     assert sql(mem, rows_of_a_key) == [(1,)]
+
+
+def _unsettled(mem: Semmem) -> list[str]:
+    return [namespace for namespace, *_ in mem.store.rows("namespace_unsettled", {})]  # type: ignore[attr-defined]
+
+
+def test_a_segment_that_comes_between_two_steps_of_maintain_is_left_to_the_next(
+    mem: Semmem, joined: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "_ROWS_AT_ONCE", 20)  # so that a namespace is joined in several steps
+    for _ in range(3):
+        mem.remember_many([{"text": f"Ada Lovelace met person{n} at place{n}."} for n in range(40)])
+        mem.store.transaction(partial(postings.flush, namespaces=["default"]))
+    settle, came = upkeep.settle, list[str]()
+
+    def settling(connection: Connection, since: Mapping[str, int], *rest: Any) -> Any:
+        if len(joined) == 1 and not came:
+            came.append("default")
+            with psycopg.connect(mem.store.url, autocommit=True) as other:
+                other.execute("UPDATE semmem.namespace SET segments = segments + 1, revision = revision + 1")
+        return settle(connection, since, *rest)
+
+    monkeypatch.setattr(upkeep, "settle", settling)
+    mem.maintain()
+    assert len(joined) > 1
+    assert came == _unsettled(mem) == ["default"]
+    mem.maintain()
+    assert _unsettled(mem) == []
+    mem.maintain()
+    assert joined[-1] == "default"

@@ -144,3 +144,18 @@ def test_a_load_learns_how_much_the_other_namespaces_leave() -> None:
         for _ in range(2):
             models.current({name: STATE})
     assert spares == [100, 70, 40, 10, 10]
+
+
+def test_a_state_is_followed_over_changes_and_segments_and_no_other_advance() -> None:
+    def later(sequence: int, changes: int, segments: int, **fields: Any) -> State:
+        return STATE._replace(
+            sequence=STATE.sequence + sequence,
+            changes=STATE.changes + changes,
+            segments=STATE.segments + segments,
+            **fields,
+        )
+
+    assert later(5, 3, 2).follows(STATE)  # three changes, a segment and a merge
+    assert not later(5, 3, 1).follows(STATE)  # and memories that were extracted anew
+    assert not STATE.follows(STATE)
+    assert not later(5, 3, 2, server=2.0).follows(STATE)

@@ -13,8 +13,9 @@ import pytest
 
 from semmem.model.errors import NotFound
 from semmem.model.types import Filters
+from semmem.stores.postgres import postings
 from semmem.write.ingest import Ingest
-from tests.stores.resident.trio import QUESTIONS, answer, change, opened, recalled
+from tests.stores.resident.trio import QUESTIONS, Trio, answer, change, opened, recalled
 from tests.stores.test_stale_parts import LONG, cut_shorter
 
 pytestmark = pytest.mark.nodes
@@ -144,3 +145,29 @@ def test_a_backup_that_is_restored_is_what_is_recalled_though_its_numbers_are_ol
         for question in ("barometer", *QUESTIONS):
             assert answer(trio.kept, question, namespace="n") == answer(trio.plain, question, namespace="n")
         assert [hit.memory.id for hit in trio.kept.recall("barometer", namespace="n", recipe="lexical")] == ["b"]
+
+
+def test_a_namespace_in_memory_outlives_the_merges_that_its_writers_and_maintain_make(
+    trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postings, "FLUSH_AT", 4)
+    change(trio.writer, space, ("many", 0))
+    trio.warm(space)
+    read = list[str]()
+    monkeypatch.setattr(trio.models, "_load", lambda namespace, *_: read.append(namespace))
+    merges = list[int]()
+    mark = postings.mark_merged
+
+    def noted(connection: Any, segments: Any) -> Any:
+        merges.append(len(segments))
+        return mark(connection, segments)
+
+    monkeypatch.setattr(postings, "mark_merged", noted)
+    for n in range(4 * postings.COMPACT_AT):
+        trio.writer.remember(f"The otter was seen on day {n}.", namespace=space)
+        assert answer(trio.kept, "otter", namespace=space) == answer(trio.plain, "otter", namespace=space)
+    trio.writer.maintain()
+    assert answer(trio.kept, "otter", namespace=space) == answer(trio.plain, "otter", namespace=space)
+    assert len(merges) >= 2
+    assert list(trio.kept.resident) == [space]
+    assert read == []

@@ -60,7 +60,7 @@ UPDATE namespace SET changes = changes + 1, revision = revision + 1, memories = 
 WHERE namespace = %(namespace)s RETURNING changes, memories;
 
 -- namespace_revise --
--- Advance the sequence number where no memory came or went but recalls read other data: segments, lengths, names.
+-- Advance the sequence number where no memory came or went but recalls read other data: lengths, names, vectors.
 UPDATE namespace SET revision = revision + 1, length = length + %(length)s WHERE namespace = %(namespace)s;
 
 -- namespace_prune --
@@ -122,7 +122,7 @@ UPDATE namespace SET language = %(language)s, revision = revision + 1
 WHERE namespace = %(namespace)s AND language <> %(language)s;
 
 -- segment_next --
--- Take a segment number for a batch, so that two writers never touch the same posting row.
+-- Take a segment number for a batch, so that two writers never touch the same posting row, or for a merge of segments.
 UPDATE namespace SET segments = segments + 1, revision = revision + 1 WHERE namespace = %(namespace)s RETURNING segments;
 
 -- change_add --
