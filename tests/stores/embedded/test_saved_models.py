@@ -20,7 +20,7 @@ from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres import saved as names
 from semmem.stores.resident import loading, saved, saving
-from tests.stores.saving import ERASED, fill, fill_into, opened, said, saved_in, standing
+from tests.stores.saving import ERASED, ERASURES, fill, fill_into, opened, said, saved_in, standing
 from tests.stores.sqlite.bakery import ROOT, fresh
 
 
@@ -132,6 +132,28 @@ def test_a_file_of_another_kind_of_name_is_not_looked_for(embedded_url: str, fol
 
 
 # ---------------------------------------------------------------------- beside others
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", sorted(ERASURES.keys() - {"a rebuild"}))  # which erases no title
+def test_while_a_file_is_erased_nobody_can_save_its_namespace(
+    embedded_url: str, server: EmbeddedServer, folder: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    work, options = ERASURES[how]
+    fill(embedded_url)
+    before, may_save = saved.erase_files, []
+
+    def erase_files(*arguments: Any) -> None:
+        with psycopg.connect(server.ensure_running()) as other:
+            other.execute("SET search_path TO semmem")
+            may_save.append(other.execute(names._SQL["saved_own"], {"namespace": "default"}).fetchone() is not None)
+        before(*arguments)
+
+    monkeypatch.setattr(saved, "erase_files", erase_files)
+    with opened(embedded_url, **options) as mem:
+        work(mem)
+    assert may_save
+    assert not any(may_save)
 
 
 def test_while_somebody_writes_closing_waits_for_nothing_and_saves_nothing(
