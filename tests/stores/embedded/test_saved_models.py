@@ -197,6 +197,28 @@ def test_a_reader_waits_for_nobody_who_saves(embedded_url: str, folder: Path, mo
     assert len(saved_in(folder)) == 1
 
 
+@pytest.mark.slow
+def test_who_loses_the_connection_while_saving_leaves_no_file_behind_somebody_who_erased_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = EmbeddedServer(tmp_path / "data")
+    url, folder = f"embedded://{server.data}", server.data / "postgresql" / "models"
+    before = saved.new_file
+
+    def late(path: Path) -> Any:
+        server.stop()
+        with opened(url, resident_mb=0) as other:
+            other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
+        return before(path)
+
+    monkeypatch.setattr(saved, "new_file", late)
+    try:
+        fill(url)
+        assert saved_in(folder) == set()
+    finally:
+        server.stop()
+
+
 # ---------------------------------------------------------------------- kills
 
 _SAVING = """
