@@ -120,6 +120,19 @@ def test_a_backup_takes_no_names_and_a_restore_removes_what_was_saved_before(
         assert said(mem) == before
 
 
+def test_a_copy_by_another_program_has_names_of_files_that_are_not_its_own_and_forgets_them(
+    embedded_url: str, store_url: str, folder: Path
+) -> None:
+    fill(embedded_url)
+    fill(store_url)
+    (name,) = saved_in(folder)
+    with opened(store_url) as mem:
+        mem.store.run(lambda c: c.execute(names._SQL["meta_set"], {"key": "saved default", "value": f'"{name}"'}))
+        assert mem.store.forget("default", "gate", semmem.Filters(), dry_run=False) == 1
+        assert mem.store.rows("saved_names", {}) == []
+    assert saved_in(folder) == {name}
+
+
 def test_a_file_of_another_kind_of_name_is_not_looked_for(embedded_url: str, folder: Path, read: list[str]) -> None:
     before = fill(embedded_url)
     with opened(embedded_url, resident_mb=0) as mem:
