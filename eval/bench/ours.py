@@ -23,7 +23,7 @@ from eval.bench.measures import asked, bytes_of, clients, percentiles, resident_
 from eval.bench.others import sentence_transformers
 from semmem.embedders import load
 from semmem.stores.embedded.server import EmbeddedServer
-from semmem.stores.postgres import nearest
+from semmem.stores.postgres import vector_index
 from semmem.text.passages import split
 from semmem.write.ingest import MAX_CHARS
 
@@ -130,7 +130,7 @@ class Ours:
         before = self.mem.stats().memories
         filled = (self._as_stream if size - before >= _STREAM_FROM else self._as_lists)(before, size)
         seconds = filled["remember_s"]
-        with _timed(nearest, "index") as indexing:
+        with _timed(vector_index, "index") as indexing:
             start = time.perf_counter()
             self.mem.maintain()
             maintenance = time.perf_counter() - start

@@ -149,6 +149,30 @@ def test_a_small_namespace_is_not_saved(url: str, folder: Path, monkeypatch: pyt
     assert saved_in(folder) == set()
 
 
+def test_closing_asks_the_store_for_nothing_where_memory_holds_small_namespaces_alone(
+    embedded_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "FEWEST", 5)
+    with opened(embedded_url) as mem:
+        for namespace in ("one", "two"):
+            fill_into(mem, namespace)
+        asked: list[object] = []
+        monkeypatch.setattr(mem.store, "on_idle", asked.append)
+        mem._here.reader.save()
+        assert asked == []
+
+
+def test_closing_ends_where_there_is_no_room_in_memory_for_what_is_saved(
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(*arguments: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(saved, "_write", write)
+    fill(url)
+    assert saved_in(folder) == set()
+
+
 def test_without_memory_for_namespaces_none_is_saved_and_none_used(url: str, folder: Path) -> None:
     with opened(url, resident_mb=0) as mem:
         fill_into(mem)

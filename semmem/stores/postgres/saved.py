@@ -83,7 +83,8 @@ def save(connection: Connection, model: Model, most: int, *, makes_room: bool) -
 def erase(connection: Connection, namespace: str | None = None) -> None:
     """Remove the saved model of a namespace, or each without one, in a transaction that holds the lock of its row.
 
-    Raises StoreUnavailable where it cannot be removed.
+    Names that came with a copy by another program, such as pg_dump, are forgotten: their files are not this store's.
+    Raises StoreUnavailable where the saved model cannot be removed.
     """
     name = None if namespace is None else _name(connection, namespace)
     gone = _names(connection) if namespace is None else {name} - {None}
@@ -94,7 +95,7 @@ def erase(connection: Connection, namespace: str | None = None) -> None:
         connection.execute(_SQL[statement], {"key": key_of(namespace or "")})
     if (folder := _folder(connection)) is not None:
         files.erase_files(folder, _names(connection))
-    elif gone:
+    elif gone and only(connection.execute(_SQL["saved_here"]))[0]:
         raise StoreUnavailable(
             "The saved models of this store cannot be reached from here, or its data folder was moved while its server "
             "runs, so nothing was changed; stop that server with `semmem server stop`, and open the store with "

@@ -150,7 +150,7 @@ def _versions(connection: Connection, namespace: str, parameters: Mapping[str, A
 
 def _erased(connection: Connection, namespace: str) -> None:
     """Remove the saved model of a namespace, which may hold the titles of versions that are gone."""
-    _owned(connection, namespace)
+    _owned(connection, (namespace,))
     saved.erase(connection, namespace)
 
 

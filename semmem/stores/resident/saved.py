@@ -107,7 +107,11 @@ def save(register: Register, model: Model, most: int, *, makes_room: bool) -> No
     name = f"{os.urandom(16).hex()}.model"
     with new_file(register.folder / name) as out:
         _write(out, model.state, arrays)
-    register.record(name)
+    try:
+        register.record(name)
+    except BaseException:  # the lock may have been lost with the connection, and somebody may have erased since
+        (register.folder / name).unlink(missing_ok=True)
+        raise
     tidy(register.folder, register.names())
 
 

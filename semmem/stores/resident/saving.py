@@ -13,6 +13,7 @@ import psycopg
 from semmem.model.errors import SemmemError
 from semmem.stores.postgres import saved
 from semmem.stores.postgres.typed import Connection
+from semmem.stores.resident import saved as files
 from semmem.stores.resident.loading import follow, load, mapped
 from semmem.stores.resident.memory import Models
 from semmem.stores.resident.model import Model, State
@@ -36,16 +37,21 @@ def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> N
     if every:
         with _left_out():
             store.on_idle(saved.tidy)
-    for namespace in store.namespaces() if every else models.sizes:
+    for namespace in store.namespaces() if every else _large(models):
         with _left_out():
             _save(store, models, budget, namespace, every)
+
+
+def _large(models: Models) -> list[str]:
+    """Return the namespaces in memory that are worth saving, so that the store is not asked about each small one."""
+    return [n for n, model in models.present(models.sizes).items() if model.state.memories >= files.FEWEST]
 
 
 @contextmanager
 def _left_out() -> Iterator[None]:
     try:
         yield
-    except (OSError, psycopg.Error, SemmemError) as error:
+    except (OSError, MemoryError, psycopg.Error, SemmemError) as error:
         _log.debug("A model is not saved: %s", error)
 
 

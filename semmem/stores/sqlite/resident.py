@@ -132,7 +132,7 @@ class FileModels:
         for namespace in [n for (n,) in self._file._rows("namespaces", {})] if every else self.sizes:
             try:
                 self._save(namespace, every)
-            except (OSError, sqlite3.Error, SemmemError) as error:
+            except (OSError, MemoryError, sqlite3.Error, SemmemError) as error:
                 _log.debug("A model is not saved: %s", error)
 
     def _save(self, namespace: str, every: bool) -> None:

@@ -20,7 +20,7 @@ from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres import saved as names
 from semmem.stores.resident import loading, saved, saving
-from tests.stores.saving import ERASED, fill, fill_into, opened, said, saved_in, standing
+from tests.stores.saving import ERASED, ERASURES, fill, fill_into, opened, said, saved_in, standing
 from tests.stores.sqlite.bakery import ROOT, fresh
 
 
@@ -120,6 +120,19 @@ def test_a_backup_takes_no_names_and_a_restore_removes_what_was_saved_before(
         assert said(mem) == before
 
 
+def test_a_copy_by_another_program_has_names_of_files_that_are_not_its_own_and_forgets_them(
+    embedded_url: str, store_url: str, folder: Path
+) -> None:
+    fill(embedded_url)
+    fill(store_url)
+    (name,) = saved_in(folder)
+    with opened(store_url) as mem:
+        mem.store.run(lambda c: c.execute(names._SQL["meta_set"], {"key": "saved default", "value": f'"{name}"'}))
+        assert mem.store.forget("default", "gate", semmem.Filters(), dry_run=False) == 1
+        assert mem.store.rows("saved_names", {}) == []
+    assert saved_in(folder) == {name}
+
+
 def test_a_file_of_another_kind_of_name_is_not_looked_for(embedded_url: str, folder: Path, read: list[str]) -> None:
     before = fill(embedded_url)
     with opened(embedded_url, resident_mb=0) as mem:
@@ -132,6 +145,28 @@ def test_a_file_of_another_kind_of_name_is_not_looked_for(embedded_url: str, fol
 
 
 # ---------------------------------------------------------------------- beside others
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", sorted(ERASURES.keys() - {"a rebuild"}))  # which erases no title
+def test_while_a_file_is_erased_nobody_can_save_its_namespace(
+    embedded_url: str, server: EmbeddedServer, folder: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    work, options = ERASURES[how]
+    fill(embedded_url)
+    before, may_save = saved.erase_files, []
+
+    def erase_files(*arguments: Any) -> None:
+        with psycopg.connect(server.ensure_running()) as other:
+            other.execute("SET search_path TO semmem")
+            may_save.append(other.execute(names._SQL["saved_own"], {"namespace": "default"}).fetchone() is not None)
+        before(*arguments)
+
+    monkeypatch.setattr(saved, "erase_files", erase_files)
+    with opened(embedded_url, **options) as mem:
+        work(mem)
+    assert may_save
+    assert not any(may_save)
 
 
 def test_while_somebody_writes_closing_waits_for_nothing_and_saves_nothing(
@@ -173,6 +208,28 @@ def test_a_reader_waits_for_nobody_who_saves(embedded_url: str, folder: Path, mo
     answer = fill(embedded_url)
     assert answers == [answer]
     assert len(saved_in(folder)) == 1
+
+
+@pytest.mark.slow
+def test_who_loses_the_connection_while_saving_leaves_no_file_behind_somebody_who_erased_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = EmbeddedServer(tmp_path / "data")
+    url, folder = f"embedded://{server.data}", server.data / "postgresql" / "models"
+    before = saved.new_file
+
+    def late(path: Path) -> Any:
+        server.stop()
+        with opened(url, resident_mb=0) as other:
+            other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
+        return before(path)
+
+    monkeypatch.setattr(saved, "new_file", late)
+    try:
+        fill(url)
+        assert saved_in(folder) == set()
+    finally:
+        server.stop()
 
 
 # ---------------------------------------------------------------------- kills

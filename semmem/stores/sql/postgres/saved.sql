@@ -3,6 +3,10 @@
 -- than that of the embedded server, for which nothing is saved. For a superuser alone.
 SELECT current_setting('data_directory'), pg_read_file('postmaster.pid') WHERE current_database() = 'semmem';
 
+-- saved_here --
+-- Return whether this is the database of an embedded server, which alone saves models: that one listens to no network.
+SELECT current_database() = 'semmem' AND current_setting('listen_addresses') = '';
+
 -- saved_names --
 -- Return the names of the files of all saved models.
 SELECT value #>> '{}' FROM meta WHERE starts_with(key, 'saved ');
