@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import signal
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -357,6 +358,49 @@ def test_a_failure_of_one_of_two_rewritings_ends_the_other_one_and_is_told(
             with pytest.raises(StoreUnavailable, match="keeps using a table"):
                 mem.forget("gone", hard=True)
         assert len(done) <= 1
+        assert scrubs(mem) == (1, 0)
+        with pytest.raises(semmem.NotFound):
+            mem.forget("gone", hard=True)
+        assert scrubs(mem) == (2, 2)
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_an_interrupt_ends_the_second_rewriting_too(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, busy: bool
+) -> None:
+    """The first connection is ``busy`` when it comes, or waits for the second one."""
+    rewrite, started, cancelled = forget._rewrite, threading.Event(), list[bool]()
+
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def sleeps(connection: Any) -> bool:
+        try:
+            connection.execute("SELECT pg_sleep(30)")
+        except psycopg.errors.QueryCanceled:
+            return True
+        return False
+
+    def slow(connection: Any, table: str, mark: str, end: float) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            started.set()
+            if not busy:
+                threading.Timer(1, interrupt).start()
+            cancelled.extend(sleeps(connection) for _ in range(2))  # the first cancelling may come between two statements
+        elif busy:
+            assert started.wait(60)
+            interrupt()
+            connection.execute("SELECT pg_sleep(30)")
+        else:
+            rewrite(connection, table, mark, end)
+
+    with semmem.connect(store_url, embedder="none") as mem:
+        mem.remember("The heron sleeps.", id="gone")
+        with monkeypatch.context() as patch:
+            patch.setattr(forget, "_rewrite", slow)
+            with pytest.raises(KeyboardInterrupt):
+                mem.forget("gone", hard=True)
+        assert cancelled == [True, True]
         assert scrubs(mem) == (1, 0)
         with pytest.raises(semmem.NotFound):
             mem.forget("gone", hard=True)

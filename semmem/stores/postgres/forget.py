@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import sql
+from psycopg import Error, sql
 from psycopg.errors import InsufficientPrivilege, LockNotAvailable, OperationalError
 from psycopg.types.json import Jsonb
 
@@ -318,11 +318,17 @@ def _scrub(connection: Connection, beside: Connection | None) -> None:
     with session_setting(connection, "lock_timeout", PATIENCE):
         with suppress(InsufficientPrivilege):
             connection.execute(_SQL["scrub_statistics" if new else "scrub_statistics_old"])
-        tables = [table for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall()]
-        _rewrite_all(connection, beside, tables, mark, end)
+        before = {file for _, file in _files(connection)}
+        while tables := [table for table, file in _files(connection) if file in before]:
+            _rewrite_all(connection, beside, tables, mark, end)  # again where two tables have swapped names meanwhile
         for statement in ("scrub_samples", "scrub_log", "scrub_checkpoint"):
             with suppress(InsufficientPrivilege, LockNotAvailable):
                 connection.execute(_SQL[statement])
+
+
+def _files(connection: Connection) -> list[tuple[str, int]]:
+    """Return each table with the number of its file."""
+    return [(table, file) for table, file in connection.execute(_SQL["scrub_tables"])]
 
 
 def _rewrite_all(
@@ -345,15 +351,27 @@ def _rewrite_all(
             rewrite(own)
 
     with ThreadPoolExecutor(1, thread_name_prefix="semmem-scrub") as thread:
-        others = [] if beside is None else [thread.submit(rewrite_beside, beside)]
+        other = None if beside is None else thread.submit(rewrite_beside, beside)
         try:
             rewrite(connection)
+            if other is not None:
+                other.result()
         except BaseException:
-            if beside is not None:
-                beside.cancel_safe()
+            if other is not None and beside is not None:
+                _end(other, beside)
             raise
-    for other in others:
-        other.result()
+
+
+def _end(work: Future[None], connection: Connection) -> None:
+    """Cancel the statements of a thread until it ends: between two of them a cancelling is lost.
+
+    The connection is closed then, since a late one may meet the statement that restores a setting.
+    """
+    while not work.done():
+        with suppress(Error):
+            connection.cancel_safe(timeout=_SNAPSHOT_PATIENCE_S)
+        wait([work], _PAUSE)
+    connection.close()
 
 
 def _mark_visible(connection: Connection, table: str) -> None:

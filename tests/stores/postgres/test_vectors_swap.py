@@ -16,7 +16,7 @@ import pytest
 
 import semmem
 from semmem.model.errors import StoreUnavailable
-from semmem.stores.postgres import nearest, staging, upkeep, vector_index, vectors
+from semmem.stores.postgres import forget, nearest, staging, upkeep, vector_index, vectors
 from semmem.stores.postgres.moving import tables
 from semmem.stores.resident import loading
 from tests.stores.audit import check, sql
@@ -173,6 +173,32 @@ def test_a_hard_forget_while_the_index_is_built_anew_leaves_no_byte_of_the_vecto
         mem.maintain()
         assert mem.store.run(vector_index.ready)
         assert sql(mem, "SELECT count(*) FROM embedding") == [(159,)]
+
+
+def test_a_hard_forget_rewrites_the_copies_that_take_the_place_of_the_vectors_meanwhile(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewrite, rewrite_all, swapped = forget._rewrite, forget._rewrite_all, list[bool]()
+    with worn(store_url, pool_size=1) as mem, semmem.connect(store_url, embedder="none") as other:
+        with monkeypatch.context() as patch:
+            patch.setattr(staging, "replace", lambda _: False)
+            assert mem.maintain()["busy"] == 1  # the copies have their index, and take the place of the vectors next
+        [(copied,)] = sql(mem, "SELECT pg_relation_filenode('embedding_next')")
+
+        def swapping(connection: Any, table: str, mark: str, end: float) -> None:
+            if table == staging.STAGING and not swapped:
+                swapped.append(other.store.run(staging.replace))
+            rewrite(connection, table, mark, end)
+
+        def by_name(connection: Any, beside: Any, names: list[str], *rest: Any) -> None:
+            rewrite_all(connection, beside, sorted(names), *rest)
+
+        monkeypatch.setattr(forget, "_rewrite", swapping)
+        monkeypatch.setattr(forget, "_rewrite_all", by_name)
+        assert mem.forget("m7", hard=True) == 1
+        assert swapped == [True]
+        assert sql(mem, "SELECT 1 FROM pg_class WHERE relfilenode = %s", copied) == []
+        assert sql(mem, "SELECT count(*) FROM embedding") == [(299,)]
 
 
 class Killed(BaseException):

@@ -130,9 +130,9 @@ OR EXISTS (SELECT FROM pg_replication_slots WHERE age(xmin) > age(%(mark)s::text
 SELECT age(relfrozenxid) > age(%(mark)s::text::xid) FROM pg_class WHERE oid = format('semmem.%%I', %(table)s::text)::regclass;
 
 -- scrub_tables --
--- List every table of semmem, so that a table of a later schema is rewritten too; large ones first, so that two connections
--- end at about the same time.
-SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+-- List every table of semmem with its file, so that a table of a later schema is rewritten too; large ones first, so that two
+-- connections end at about the same time.
+SELECT c.relname::text, c.relfilenode::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = 'semmem' AND c.relkind = 'r' ORDER BY pg_total_relation_size(c.oid) DESC, 1;
 
 -- scrub_file --
