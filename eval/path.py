@@ -149,18 +149,24 @@ def installed(counter: Counter) -> Iterator[None]:
             counter.trip(_name_of(statement, names))
         return wait(self, gen, *args, **options)
 
-    class Traced(sqlite3.Connection):
-        def execute(self, sql: str, /, *args: Any) -> sqlite3.Cursor:
-            if not sql.startswith("PRAGMA"):  # of a new connection, which some leg opens now or later
-                counter.trip(_name_of(sql, names))
-            return super().execute(sql, *args)
+    def traced(factory: type[sqlite3.Connection]) -> type[sqlite3.Connection]:
+        class Traced(factory):  # type: ignore[valid-type, misc]
+            def execute(self, sql: str, /, *args: Any) -> sqlite3.Cursor:
+                if not sql.startswith("PRAGMA"):  # of a new connection, which some leg opens now or later
+                    counter.trip(_name_of(sql, names))
+                return super().execute(sql, *args)  # type: ignore[no-any-return]
 
-        def executemany(self, sql: str, rows: Any, /) -> sqlite3.Cursor:
-            counter.trip(_name_of(sql, names))
-            return super().executemany(sql, rows)
+            def executemany(self, sql: str, rows: Any, /) -> sqlite3.Cursor:
+                counter.trip(_name_of(sql, names))
+                return super().executemany(sql, rows)  # type: ignore[no-any-return]
+
+        return Traced
+
+    def counting_connect(*args: Any, factory: type[sqlite3.Connection] = sqlite3.Connection, **options: Any) -> Any:
+        return connect(*args, factory=traced(factory), **options)
 
     psycopg.Connection.wait = counting_wait  # type: ignore[method-assign]
-    sqlite3.connect = lambda *args, **options: connect(*args, **{"factory": Traced, **options})
+    sqlite3.connect = counting_connect
     before = sys.getprofile()
     threading.setprofile(counter.profile)
     sys.setprofile(counter.profile)
