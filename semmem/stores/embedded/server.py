@@ -61,6 +61,7 @@ class EmbeddedServer:
         self._cluster = self._folder / "cluster"
         self._lock = str(self._folder / "lock")
         self._alive = str(self._folder / "alive")
+        self._created = self._folder / "created"
 
     def ensure_running(self) -> str:
         """Start the server unless it runs; return the libpq conninfo of its database, which holds no password.
@@ -75,7 +76,7 @@ class EmbeddedServer:
             raise StoreUnavailable(f"The server in {self.data} cannot be started: {reason}.") from error
 
     def _running(self) -> Postmaster | None:
-        if not self._may_look():
+        if not self._may_look() or not self._created.exists():
             return None
         with self._locked(exclusive=False):
             postmaster.touch(str(self._folder))
@@ -91,6 +92,10 @@ class EmbeddedServer:
         with self._locked(exclusive=True):
             postmaster.touch(str(self._folder))
             server = self._ready() or self._start(programs, who)
+            if not self._created.exists():  # so not after a first connect that was killed before
+                self._create_database(server)
+                self._created.touch(mode=0o600)
+                who.give(self._created)
             self._keep_watch()
             return server
 
@@ -172,6 +177,7 @@ class EmbeddedServer:
         data_directory.remove_unfinished(self._folder)
         data_directory.check_cluster(self._folder, who)
         if not (self._cluster / "PG_VERSION").exists():
+            self._created.unlink(missing_ok=True)
             data_directory.initialise(self._folder, programs, who)
         if (version := self._version()) != data_directory.MAJOR:
             raise StoreUnavailable(
@@ -194,7 +200,6 @@ class EmbeddedServer:
                 if "Permission denied" in reason:  # some files only, as after a restored folder of them
                     reason = reason[:-1] + f"; give the files back with: {data_directory.giving(self._folder, who)}"
                 raise StoreUnavailable(f"The server in {self.data} did not start: {reason}")
-        self._create_database(server)
         noted.note(self.data)
         return server
 

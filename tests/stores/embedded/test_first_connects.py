@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from semmem.stores.embedded.server import EmbeddedServer
@@ -86,3 +87,13 @@ def test_kills_at_any_moment_of_a_first_connect_leave_nothing_in_the_way_of_the_
         identifier, errors = last.communicate(timeout=100)
     assert (last.returncode, errors) == (0, "")
     assert identifier.strip().isdigit()
+
+
+@LINUX
+def test_a_first_connect_that_was_killed_before_it_made_the_database_leaves_that_to_the_next(data: Path) -> None:
+    server = EmbeddedServer(data, idle_stop_s=60)
+    with psycopg.connect(server.ensure_running(), dbname="template1", autocommit=True) as connection:
+        connection.execute("DROP DATABASE semmem")
+    (data / "postgresql" / "created").unlink()
+    assert query(server, "SELECT current_database()::text") == [("semmem",)]
+    assert (data / "postgresql" / "created").exists()
