@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import Error, sql
-from psycopg.errors import InsufficientPrivilege, LockNotAvailable, OperationalError
+from psycopg.errors import DeadlockDetected, InsufficientPrivilege, LockNotAvailable, OperationalError
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import StoreUnavailable
@@ -432,10 +432,11 @@ def _rewritten(connection: Connection, table: str, mark: str) -> bool:
                     connection.execute(_SQL["embedding_index_drop"].format(table=table))
             connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier("semmem", table)))
             break
-        except LockNotAvailable as error:
+        except (LockNotAvailable, DeadlockDetected) as error:  # the building of an index waits for our snapshot
             if turn == _TURNS - 1:
                 raise StoreUnavailable(
-                    f"Another program, such as a backup, keeps using the table semmem.{table}; try again later."
+                    f"Another program, such as a backup or `semmem maintain`, keeps using the table semmem.{table}; try "
+                    "again later."
                 ) from error
             time.sleep(_PAUSE)
     if connection.execute(_SQL["scrub_file"], {"table": table}).fetchone() == before:  # passed over with a warning

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,48 @@ def test_a_hard_forget_rewrites_the_copies_that_take_the_place_of_the_vectors_me
         assert swapped == [True]
         assert sql(mem, "SELECT 1 FROM pg_class WHERE relfilenode = %s", copied) == []
         assert sql(mem, "SELECT count(*) FROM embedding") == [(299,)]
+
+
+def test_a_hard_forget_waits_for_an_index_that_is_being_built_although_that_waits_for_its_snapshot(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewrite, building = forget._rewrite, list[Future[None]]()
+    waits = """SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+        AND datname = current_database() AND query LIKE %s"""
+
+    def build() -> None:
+        with other.store.lasting() as connection:
+            vector_index._build(connection, 8, staging.STAGING)
+
+    def wait_for(statement: str) -> None:
+        end = time.monotonic() + 60
+        while sql(mem, waits, statement) != [(True,)]:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    def let_go() -> None:
+        try:
+            wait_for("%DROP INDEX%")
+        finally:
+            writer.commit()
+
+    def beside_it(connection: Any, table: str, mark: str, end: float) -> None:
+        if table == staging.STAGING and not building:
+            writer.execute("DELETE FROM semmem.embedding_next WHERE false")  # so that the building waits at its start
+            building.append(threads.submit(build))
+            wait_for("%CREATE INDEX%")
+            threads.submit(let_go)
+        rewrite(connection, table, mark, end)
+
+    with (
+        worn(store_url, pool_size=1) as mem,
+        semmem.connect(store_url, embedder="none") as other,
+        psycopg.connect(other.store.url) as writer,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        monkeypatch.setattr(forget, "_rewrite", beside_it)
+        assert mem.forget("m7", hard=True) == 1
+        building[0].result()
 
 
 class Killed(BaseException):
