@@ -432,11 +432,11 @@ def _rewritten(connection: Connection, table: str, mark: str) -> bool:
                     connection.execute(_SQL["embedding_index_drop"].format(table=table))
             connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier("semmem", table)))
             break
-        except (LockNotAvailable, DeadlockDetected) as error:  # the building of an index waits for our snapshot
+        except (LockNotAvailable, DeadlockDetected) as error:  # building an index waits for our snapshot
             if turn == _TURNS - 1:
                 raise StoreUnavailable(
-                    f"Another program, such as a backup or `semmem maintain`, keeps using the table semmem.{table}; try "
-                    "again later."
+                    f"Another program, such as a backup or `semmem maintain`, keeps using the table semmem.{table}; "
+                    "try again later."
                 ) from error
             time.sleep(_PAUSE)
     if connection.execute(_SQL["scrub_file"], {"table": table}).fetchone() == before:  # passed over with a warning
