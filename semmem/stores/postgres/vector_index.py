@@ -90,7 +90,8 @@ def _index(connection: Connection, dimensions: int, table: str) -> int | None:
     if anew and fits and table == TABLE and staging.is_free(connection):
         with suppress(DiskFull):  # what was copied is deleted again
             names = [namespace for namespace, _ in large]
-            return (new or held) if _renewed(connection, dimensions, names, held + new) else None
+            renewed = _renewed(connection, dimensions, names, held + new)
+            return max(_held(connection, table) - held, 0) or held if renewed else None  # late copies are not in it yet
     if is_ready and not (anew and table == STAGING and _given_up(connection, table)):  # nobody reads that one
         _insert(connection, table, waiting, entries, (held + new) if takes_out else None)
         return new
