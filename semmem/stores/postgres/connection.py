@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakSet
@@ -592,16 +592,25 @@ def sent(
         }
 
 
-def pipelined(connection: Connection) -> AbstractContextManager[object]:
-    """Return a block in which statements are sent together; their results are available after it.
+@contextmanager
+def pipelined(connection: Connection) -> Iterator[None]:
+    """Send the statements of the block together; their results are available after it.
 
     Within such a block it is a part of that one: psycopg would wait there for results of what it has not sent to the
     end, for ever where the server is slower than the client. With a client library before version 14 each statement is
     sent by itself.
     """
-    supported: bool = psycopg.Pipeline.is_supported()
-    inside = supported and connection.pgconn.pipeline_status != PipelineStatus.OFF
-    return connection.pipeline() if supported and not inside else nullcontext()
+    if not psycopg.Pipeline.is_supported() or connection.pgconn.pipeline_status != PipelineStatus.OFF:
+        yield
+        return
+    try:
+        with connection.pipeline():
+            yield
+    except psycopg.Error:
+        if connection.info.transaction_status == TransactionStatus.IDLE:
+            with suppress(psycopg.Error):  # psycopg counts on statements that the server did not come to prepare
+                connection.execute("DEALLOCATE ALL")
+        raise
 
 
 @contextmanager
@@ -645,10 +654,11 @@ def pipelined_transaction(connection: Connection, behind: Callable[[], object] =
 
 def _sides(queries: Sequence[_Query]) -> list[list[int]]:
     """Return the places of queries that are asked side by side, each namespace on one side; none for one namespace."""
-    names = list(dict.fromkeys(parameters.get("namespace") for _, parameters in queries))
+    names = dict.fromkeys(parameters.get("namespace") for _, parameters in queries)
     sides: list[list[int]] = [[] for _ in range(min(len(names), _MOST_SIDES))]
+    side_of = {name: sides[number % len(sides)] for number, name in enumerate(names)}
     for place, (_, parameters) in enumerate(queries):
-        sides[names.index(parameters.get("namespace")) % len(sides)].append(place)
+        side_of[parameters.get("namespace")].append(place)
     return sides if len(sides) > 1 else []
 
 

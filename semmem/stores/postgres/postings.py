@@ -130,7 +130,7 @@ def check_grounds(
     grounds: tuple[Cursor | None, Cursor],
     new: NewRows,
 ) -> None:
-    """Raise EmbedderReplaced or an error of ``checked`` where memories may not stay; ``grounds``: ``ask_grounds``."""
+    """Raise EmbedderReplaced, InvalidInput or NamespaceFull where memories may not stay; ``grounds``: ``ask_grounds``."""
     filled_by, holds = grounds
     if filled_by is not None:
         embedder_row = filled_by.fetchone()
@@ -170,9 +170,9 @@ def index_many(
 
     The statements of all namespaces are sent together and a table gets one COPY, so the round trips are as many for
     one namespace as for hundreds. ``news`` are sorted by namespace, in which order the namespaces are locked; ``last``
-    has the last row id of each. The memories of a ``bulk`` stay pending, and so do few. Returns the row ids given out
-    so far, and the marks of derivation versions, of each namespace. Raises EmbedderReplaced, InvalidInput and
-    NamespaceFull.
+    has the last row id of each, 0 where they were reserved under its lock. The memories of a ``bulk`` stay pending, and
+    so do few. Returns the row ids given out so far, and the marks of derivation versions, of each namespace. Raises
+    EmbedderReplaced, InvalidInput and NamespaceFull.
     """
     _copy_derived(connection, news)
     pends = {new.namespace: bulk or len(new.indexed) < FLUSH_AT for new in news}
@@ -230,7 +230,7 @@ def _claimed(
     limited = {}
     for new in news:
         _, _, dropping, language, is_limited = rows[new.namespace]
-        if dropping is not None and last[new.namespace] <= dropping:  # these row ids are older than the drop
+        if dropping is not None and 0 < last[new.namespace] <= dropping:  # these row ids are older than the drop
             raise SerializationFailure("The namespace was dropped while memories were written to it.")
         _check(new, language)
         if is_limited:
@@ -286,11 +286,7 @@ def copy_segments(connection: Connection, segments: Mapping[str, Segments]) -> N
     numbers = _taken_numbers(connection, segments)
     shared: dict[str, set[int]] = {n: set() for n in segments}
     keys = {n: each.keys for n, each in segments.items()}
-    for statement in (
-        "segments_known",
-        "segments_meet",
-        "singleton_meet",
-    ):  # each looks at what is left of the keys alone
+    for statement in ("segments_known", "segments_meet", "singleton_meet"):  # each only at keys that are left
         cursors = sent(connection, statement, ((n, {"keys": some}) for n, some in keys.items()), binary=True)
         for namespace, cursor in cursors.items():
             found = [key for (key,) in cursor.fetchall()]

@@ -57,6 +57,15 @@ def test_what_fails_behind_a_commit_takes_nothing_back_and_says_nothing(connecti
     assert held(connection) == [1]
 
 
+def test_a_statement_behind_one_that_fails_in_a_pipeline_is_prepared_anew(connection: Any) -> None:
+    connection.execute("SELECT %s::int", (1,))
+    with pytest.raises(psycopg.errors.DivisionByZero), pipelined(connection):
+        connection.execute("SELECT pg_sleep(0.2)")  # so the others are sent before the error comes back
+        connection.execute("SELECT 1/0")
+        connection.execute("SELECT %s::int", (2,), prepare=True)
+    assert connection.execute("SELECT %s::int", (3,)).fetchone() == (3,)
+
+
 @pytest.mark.parametrize("wrong", ["INSERT INTO held VALUES (1)", "SELECT 1/0"])
 def test_what_fails_before_the_commit_takes_all_of_it_back(connection: Any, wrong: str) -> None:
     asked: list[Any] = []

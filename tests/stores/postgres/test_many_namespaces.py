@@ -16,7 +16,7 @@ from eval.path import Counter, installed
 from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput, NamespaceFull
 from semmem.stores.postgres import connection as connections
-from semmem.stores.postgres import postings, upkeep, write
+from semmem.stores.postgres import forget, postings, upkeep, write
 from tests.stores.audit import check, sql
 from tests.waiting import until
 from tests.write.sentences import sentence
@@ -258,3 +258,25 @@ def test_one_full_namespace_or_one_of_another_language_refuses_the_whole_batch(s
         with pytest.raises(InvalidInput, match="n000"):
             mem.remember_many([{**item, "id": f"{item['id']} de"} for item in _few_each(40)])
         assert mem.stats().memories == before
+
+
+def test_a_batch_that_lost_its_connection_is_stored_beside_a_drop_that_was_interrupted(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.remember_many(_few_each(20))
+    mem.store.transaction(lambda c: forget.begin_drop(c, "n003"))
+    real, calls = write.write, list[int]()
+
+    def lost(connection: psycopg.Connection[Any], *rest: Any, **more: Any) -> Any:
+        calls.append(connection.info.backend_pid)
+        written = real(connection, *rest, **more)
+        if len(calls) == 1:
+            sql(mem, "SELECT pg_terminate_backend(%s, 60000)", calls[0])
+        return written
+
+    monkeypatch.setattr(write, "write", lost)
+    assert mem.remember_many([{**item, "id": f"{item['id']} new"} for item in _few_each(20)]).remembered == 60
+    assert len(calls) == 2
+    mem.maintain()
+    assert mem.stats(namespace="n003").memories == 3
+    assert mem.stats().memories == 117
