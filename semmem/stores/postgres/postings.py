@@ -130,7 +130,7 @@ def check_grounds(
     grounds: tuple[Cursor | None, Cursor],
     new: NewRows,
 ) -> None:
-    """Raise EmbedderReplaced, InvalidInput or NamespaceFull where memories may not stay; ``grounds``: ``ask_grounds``."""
+    """Raise EmbedderReplaced, InvalidInput or NamespaceFull where memories may not stay; see ``ask_grounds``."""
     filled_by, holds = grounds
     if filled_by is not None:
         embedder_row = filled_by.fetchone()

@@ -59,10 +59,15 @@ def test_what_fails_behind_a_commit_takes_nothing_back_and_says_nothing(connecti
 
 def test_a_statement_behind_one_that_fails_in_a_pipeline_is_prepared_anew(connection: Any) -> None:
     connection.execute("SELECT %s::int", (1,))
-    with pytest.raises(psycopg.errors.DivisionByZero), pipelined(connection):
-        connection.execute("SELECT pg_sleep(0.2)")  # so the others are sent before the error comes back
-        connection.execute("SELECT 1/0")
-        connection.execute("SELECT %s::int", (2,), prepare=True)
+
+    def fail() -> None:
+        with pipelined(connection):
+            connection.execute("SELECT pg_sleep(0.2)")  # so the others are sent before the error comes back
+            connection.execute("SELECT 1/0")
+            connection.execute("SELECT %s::int", (2,), prepare=True)
+
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        fail()
     assert connection.execute("SELECT %s::int", (3,)).fetchone() == (3,)
 
 
