@@ -386,9 +386,7 @@ def test_an_interrupt_ends_the_second_rewriting_too(
             started.set()
             if not busy:
                 threading.Timer(1, interrupt).start()
-            cancelled.extend(
-                sleeps(connection) for _ in range(2)
-            )  # the first cancelling may come between two statements
+            cancelled.extend(sleeps(connection) for _ in range(2))  # one may come between two statements
         elif busy:
             assert started.wait(60)
             interrupt()

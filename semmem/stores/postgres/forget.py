@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import Error, sql
-from psycopg.errors import DeadlockDetected, InsufficientPrivilege, LockNotAvailable, OperationalError
+from psycopg.errors import DeadlockDetected, InsufficientPrivilege, LockNotAvailable, OperationalError, UndefinedTable
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import StoreUnavailable
@@ -27,7 +27,6 @@ from semmem.stores.postgres import life
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.postings import count_change, send_change
-from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vacuum import session_setting, vacuum
 from semmem.stores.postgres.vector_index import INDEXED
@@ -126,8 +125,7 @@ def purge(
     """Remove everything kept of removed memories: versions, links, the recalls that found them, access counts.
 
     ``earlier`` are softly forgotten memories to remove too, by id and time. Rows that others need stay. Under the
-    lock of the namespace's row, so that nobody links one of them meanwhile. The saved model of the namespace, which may
-    hold their titles, is removed too.
+    lock of the namespace's row, so that nobody links one of them meanwhile.
     """
     lives = [id for id, _ in earlier]
     all_ids = sorted({*ids, *lives})
@@ -135,15 +133,13 @@ def purge(
     which = {"namespace": namespace, "ids": all_ids, "gone": sorted(ids), "earlier": lives, "times": times}
     if not all_ids:
         return
-    connection.execute(_SQL["namespace_own"], which)
-    erase(connection, namespace)
     with pipelined(connection):
-        for statement in _PURGES:
+        for statement in ("namespace_own", *_PURGES):
             connection.execute(_SQL[statement], which)
 
 
 def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
-    """Remove the settings, the log and the saved model of a namespace, and mark it as being dropped.
+    """Remove the settings and the log of a namespace, and mark it as being dropped.
 
     Returns how many memories go, and their last row id. Memories that others remember from now on stay.
     """
@@ -151,7 +147,6 @@ def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
     connection.execute(_SQL["drop_setting"], where)
     connection.execute(_SQL["drop_recall_log"], where)
     row = connection.execute(_SQL["drop_begin"], where).fetchone()
-    erase(connection, namespace)
     if row is None:
         return 0, 0
     upto = int(row[0])
@@ -314,16 +309,42 @@ def _scrub(connection: Connection, beside: Connection | None) -> None:
     """
     mark, end = only(connection.execute(_SQL["scrub_mark"]))[0], time.monotonic() + _SNAPSHOT_PATIENCE_S
     _wait_for_snapshots(connection, mark, end)
-    new = connection.info.server_version >= _CLEARS_STATISTICS
     with session_setting(connection, "lock_timeout", PATIENCE):
-        with suppress(InsufficientPrivilege):
-            connection.execute(_SQL["scrub_statistics" if new else "scrub_statistics_old"])
+        _clear_statistics(connection)
         before = {file for _, file in _files(connection)}
         while tables := [table for table, file in _files(connection) if file in before]:
             _rewrite_all(connection, beside, tables, mark, end)  # again where two tables have swapped names meanwhile
         for statement in ("scrub_samples", "scrub_log", "scrub_checkpoint"):
             with suppress(InsufficientPrivilege, LockNotAvailable):
                 connection.execute(_SQL[statement])
+
+
+def _clear_statistics(connection: Connection) -> None:
+    new = connection.info.server_version >= _CLEARS_STATISTICS
+
+    def clear() -> None:
+        with suppress(InsufficientPrivilege):
+            connection.execute(_SQL["scrub_statistics" if new else "scrub_statistics_old"])
+
+    _in_turns(clear, "a table of semmem")
+
+
+def _in_turns(work: Callable[[], None], what: str) -> None:
+    """Do ``work``, again where others use ``what`` it needs, so that nobody queues behind it for long.
+
+    The building of an index is such another one: it waits for the snapshot of ``work``, so to the server it is a
+    deadlock, and in the end the index may have another name. Raises StoreUnavailable where others go on.
+    """
+    for turn in range(_TURNS):
+        try:
+            work()
+            return
+        except (LockNotAvailable, DeadlockDetected, UndefinedTable) as error:
+            if turn == _TURNS - 1:
+                raise StoreUnavailable(
+                    f"Another program, such as a backup or `semmem maintain`, keeps using {what}; try again later."
+                ) from error
+            time.sleep(_PAUSE)
 
 
 def _files(connection: Connection) -> list[tuple[str, int]]:
@@ -425,20 +446,14 @@ def _rewrite(connection: Connection, table: str, mark: str, end: float) -> None:
 def _rewritten(connection: Connection, table: str, mark: str) -> bool:
     """Rewrite a table's files; return whether rows may be left that were deleted before ``mark``."""
     before = connection.execute(_SQL["scrub_file"], {"table": table}).fetchone()
-    for turn in range(_TURNS):
-        try:
-            if table in INDEXED:
-                with suppress(InsufficientPrivilege):
-                    connection.execute(_SQL["embedding_index_drop"].format(table=table))
-            connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier("semmem", table)))
-            break
-        except (LockNotAvailable, DeadlockDetected) as error:  # building an index waits for our snapshot
-            if turn == _TURNS - 1:
-                raise StoreUnavailable(
-                    f"Another program, such as a backup or `semmem maintain`, keeps using the table semmem.{table}; "
-                    "try again later."
-                ) from error
-            time.sleep(_PAUSE)
+
+    def rewrite() -> None:
+        if table in INDEXED:
+            with suppress(InsufficientPrivilege):
+                connection.execute(_SQL["embedding_index_drop"].format(table=table))
+        connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier("semmem", table)))
+
+    _in_turns(rewrite, f"the table semmem.{table}")
     if connection.execute(_SQL["scrub_file"], {"table": table}).fetchone() == before:  # passed over with a warning
         raise StoreUnavailable(
             f"This database user may not rewrite the table semmem.{table}; forget with hard as its owner."

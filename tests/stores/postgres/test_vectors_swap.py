@@ -244,6 +244,34 @@ def test_a_hard_forget_waits_for_an_index_that_is_being_built_although_that_wait
         building[0].result()
 
 
+def test_a_hard_forget_clears_the_statistics_although_an_index_that_has_some_goes_meanwhile(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_for_snapshots = forget._wait_for_snapshots
+    waits = "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+
+    def let_go() -> None:
+        end = time.monotonic() + 60
+        while sql(mem, waits) != [(True,)] and time.monotonic() < end:
+            time.sleep(0.02)
+        other.commit()
+
+    def dropping(*given: Any) -> None:
+        wait_for_snapshots(*given)
+        other.execute("DROP INDEX semmem.embedding_next_hnsw")
+        threads.submit(let_go)
+
+    with worn(store_url, pool_size=1) as mem, psycopg.connect(mem.store.url) as other, ThreadPoolExecutor(1) as threads:
+        with monkeypatch.context() as patch:
+            patch.setattr(staging, "replace", lambda _: False)
+            assert mem.maintain()["busy"] == 1
+        sql(mem, "ANALYZE embedding_next")
+        sql(mem, "DELETE FROM pg_statistic WHERE starelid = 'embedding_next'::regclass")  # the index is next
+        assert sql(mem, "SELECT count(*) FROM pg_stats WHERE tablename = 'embedding_next_hnsw'") == [(1,)]
+        monkeypatch.setattr(forget, "_wait_for_snapshots", dropping)
+        assert mem.forget("m7", hard=True) == 1
+
+
 class Killed(BaseException):
     """What no code catches, as a signal that ends the process."""
 
