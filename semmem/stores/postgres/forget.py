@@ -27,6 +27,7 @@ from semmem.stores.postgres import life
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.postings import count_change, send_change
+from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vacuum import session_setting, vacuum
 from semmem.stores.postgres.vector_index import INDEXED
@@ -125,7 +126,8 @@ def purge(
     """Remove everything kept of removed memories: versions, links, the recalls that found them, access counts.
 
     ``earlier`` are softly forgotten memories to remove too, by id and time. Rows that others need stay. Under the
-    lock of the namespace's row, so that nobody links one of them meanwhile.
+    lock of the namespace's row, so that nobody links one of them meanwhile. The saved model of the namespace, which may
+    hold their titles, is removed too.
     """
     lives = [id for id, _ in earlier]
     all_ids = sorted({*ids, *lives})
@@ -133,13 +135,15 @@ def purge(
     which = {"namespace": namespace, "ids": all_ids, "gone": sorted(ids), "earlier": lives, "times": times}
     if not all_ids:
         return
+    connection.execute(_SQL["namespace_own"], which)
+    erase(connection, namespace)
     with pipelined(connection):
-        for statement in ("namespace_own", *_PURGES):
+        for statement in _PURGES:
             connection.execute(_SQL[statement], which)
 
 
 def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
-    """Remove the settings and the log of a namespace, and mark it as being dropped.
+    """Remove the settings, the log and the saved model of a namespace, and mark it as being dropped.
 
     Returns how many memories go, and their last row id. Memories that others remember from now on stay.
     """
@@ -147,6 +151,7 @@ def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
     connection.execute(_SQL["drop_setting"], where)
     connection.execute(_SQL["drop_recall_log"], where)
     row = connection.execute(_SQL["drop_begin"], where).fetchone()
+    erase(connection, namespace)
     if row is None:
         return 0, 0
     upto = int(row[0])
