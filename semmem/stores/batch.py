@@ -29,12 +29,10 @@ def check_conflicts(conflicts: Collection[tuple[str, str]], on_conflict: str) ->
         )
 
 
-def fates_of_rows(
-    rows: Iterable[Row], namespace: str, new: Collection[tuple[str, str]], replaced: Collection[tuple[str, str]]
-) -> dict[str, str]:
-    """Return what the log of changes says of the new memories of a namespace, by id; nothing of those made anew."""
+def fates_of_rows(rows: Iterable[Row], replaced: Collection[tuple[str, str]]) -> dict[str, str]:
+    """Return what the log of changes says of new memories of one namespace, by id; nothing of those made anew."""
     return {
         row.name[1]: "restored" if row.restores else "updated" if row.name in replaced else "written"
         for row in rows
-        if row.memory.namespace == namespace and row.name in new and not row.made_anew
+        if not row.made_anew
     }

@@ -1,7 +1,8 @@
 """Write to PostgreSQL: a batch in one transaction, in which replaced memories are removed first.
 
 Every function takes an open connection inside a transaction and holds no state. All writers lock rows in the same
-order: memories by id, then the row of the namespace, then postings.
+order: memories by id, then the row of the namespace, then postings. But the new memories of a pipeline come behind the
+lock of the namespace, so of it and a batch that stores the same ids at that moment the server may have one done again.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def _new_rows(
         if not (stored := sorted(((row_ids[(*r.name, r.part)], r) for r in derived), key=lambda pair: pair[0])):
             continue
         count = _total(stored, removals.get(namespace, (0, 0)))
-        fates = fates_of_rows((row for row in own if row.part == 0), namespace, new, replaced)
+        fates = fates_of_rows((row for row in own if row.part == 0), replaced)
         news.append(NewRows(namespace, stored, count, fates))
     return news
 

@@ -161,7 +161,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         _put_extractions(connection, number, extractions)
         length = sum(extraction.length for _, extraction in extractions) - removal_lengths[namespace]
         own = [r for r in own_rows if r.part == 0]
-        fates = fates_of_rows(own, namespace, new, replaced)
+        fates = fates_of_rows(own, replaced)
         new_count = sum(fate != "updated" for fate in fates.values())
         retold_ids = [r.name[1] for r in own if r.name in replaced and r.retells]
         if retold_ids:
