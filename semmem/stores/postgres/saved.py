@@ -118,13 +118,15 @@ def disk_bytes(connection: Connection) -> int:
 
 def _is_near(connection: Connection) -> bool:
     """Return whether the server runs on this machine and tells this user where its files are."""
-    return connection.info.host.startswith("/") and connection.info.parameter_status("is_superuser") == "on"
+    return connection.info.host.startswith("/") and _is_superuser(connection)
+
+
+def _is_superuser(connection: Connection) -> bool:
+    return connection.info.parameter_status("is_superuser") == "on"
 
 
 def _place(connection: Connection) -> TupleRow | None:
-    if connection.info.parameter_status("is_superuser") != "on":
-        return None
-    return connection.execute(_SQL["saved_place"]).fetchone()
+    return connection.execute(_SQL["saved_place"]).fetchone() if _is_superuser(connection) else None
 
 
 def _beside(place: TupleRow) -> Path:
