@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import semmem
 from semmem.model.store import Keep
 from tests.stores.expiry import let_expire
+from tests.stores.sqlite.bakery import fresh
 from tests.stores.sqlite.test_three_legs import Letters
 
 ERASED = "Xanthippe"
@@ -45,6 +47,27 @@ def standing(folder: Path, word: str) -> list[str]:
     """Return the files below ``folder`` in which a word stands."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return [path.name for path in files if word.encode() in path.read_bytes()]
+
+
+def erase_beside_savers(url: str, folder: Path, program: str) -> None:
+    """Erase a title again and again while two processes run ``program``, which saves; no file has the title then."""
+    fill(url, "Gate")
+    with ThreadPoolExecutor(2) as threads:
+        done = [threads.submit(fresh, url, program) for _ in range(2)]
+        rounds = 0
+        while not all(one.done() for one in done):
+            with opened(url) as mem:
+                mem.remember("The Crane Gate was sold.", id="sold", title=ERASED)
+                said(mem)
+                said(mem)
+            with opened(url) as mem:
+                mem.store.forget("default", "sold", semmem.Filters(), dry_run=False)
+                assert standing(folder, ERASED) == []
+            rounds += 1
+    assert [(one.result().returncode, one.result().stderr) for one in done] == [(0, "")] * 2
+    assert rounds > 0
+    with opened(url) as mem, opened(url, resident_mb=0) as plain:
+        assert len(said(mem)) == len(said(plain)) > 0
 
 
 def saved_in(folder: Path) -> set[str]:

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +19,7 @@ from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres import saved as names
 from semmem.stores.resident import loading, saved, saving
-from tests.stores.saving import ERASED, ERASURES, fill, fill_into, opened, said, saved_in, standing
+from tests.stores.saving import ERASED, ERASURES, erase_beside_savers, fill, fill_into, opened, said, saved_in, standing
 from tests.stores.sqlite.bakery import ROOT, fresh
 
 
@@ -272,24 +271,7 @@ def test_a_process_that_is_killed_while_it_saves_leaves_what_is_not_used_and_the
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_processes_that_save_beside_one_that_erases_bring_nothing_back(embedded_url: str, folder: Path) -> None:
-    fill(embedded_url, "Gate")
-    program = f"{_SAVING}\nfor n in range(15): saving(n)"
-    with ThreadPoolExecutor(2) as threads:
-        done = [threads.submit(fresh, embedded_url, program) for _ in range(2)]
-        rounds = 0
-        while not all(one.done() for one in done):
-            with opened(embedded_url) as mem:
-                mem.remember("The Crane Gate was sold.", id="sold", title=ERASED)
-                said(mem)
-                said(mem)
-            with opened(embedded_url) as mem:
-                mem.store.forget("default", "sold", semmem.Filters(), dry_run=False)
-                assert standing(folder, ERASED) == []
-            rounds += 1
-    assert [(one.result().returncode, one.result().stderr) for one in done] == [(0, "")] * 2
-    assert rounds > 0
-    with opened(embedded_url) as mem, opened(embedded_url, resident_mb=0) as plain:
-        assert len(said(mem)) == len(said(plain)) > 0
+    erase_beside_savers(embedded_url, folder, f"{_SAVING}\nfor n in range(15): saving(n)")
 
 
 @pytest.mark.slow

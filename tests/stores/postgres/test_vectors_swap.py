@@ -48,6 +48,13 @@ def worn(url: str, **settings: Any) -> Iterator[semmem.Semmem]:
         yield mem
 
 
+def keep(mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ``maintain`` build the index over copies and keep both, as where the vectors are in use; the next call swaps."""
+    with monkeypatch.context() as patch:
+        patch.setattr(staging, "replace", lambda _: False)
+        assert mem.maintain()["busy"] == 1
+
+
 def before(monkeypatch: pytest.MonkeyPatch, name: str, work: Callable[[], object]) -> None:
     """Call ``work`` before a step of the next building: clear, copy, late (a second copy), build or replace."""
     module, attribute = (vector_index, "_build") if name == "build" else (staging, "copy" if name == "late" else name)
@@ -181,9 +188,7 @@ def test_a_hard_forget_rewrites_the_copies_that_take_the_place_of_the_vectors_me
 ) -> None:
     rewrite, rewrite_all, swapped = forget._rewrite, forget._rewrite_all, list[bool]()
     with worn(store_url, pool_size=1) as mem, semmem.connect(store_url, embedder="none") as other:
-        with monkeypatch.context() as patch:
-            patch.setattr(staging, "replace", lambda _: False)
-            assert mem.maintain()["busy"] == 1  # the copies have their index, and take the place of the vectors next
+        keep(mem, monkeypatch)
         [(copied,)] = sql(mem, "SELECT pg_relation_filenode('embedding_next')")
 
         def swapping(connection: Any, table: str, mark: str, end: float) -> None:
@@ -262,9 +267,7 @@ def test_a_hard_forget_clears_the_statistics_although_an_index_that_has_some_goe
         threads.submit(let_go)
 
     with worn(store_url, pool_size=1) as mem, psycopg.connect(mem.store.url) as other, ThreadPoolExecutor(1) as threads:
-        with monkeypatch.context() as patch:
-            patch.setattr(staging, "replace", lambda _: False)
-            assert mem.maintain()["busy"] == 1
+        keep(mem, monkeypatch)
         sql(mem, "ANALYZE embedding_next")
         sql(mem, "DELETE FROM pg_statistic WHERE starelid = 'embedding_next'::regclass")  # the index is next
         assert sql(mem, "SELECT count(*) FROM pg_stats WHERE tablename = 'embedding_next_hnsw'") == [(1,)]
@@ -304,9 +307,7 @@ def test_an_index_that_was_kept_is_built_again_where_a_third_of_it_is_gone_meanw
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with worn(store_url) as mem:
-        with monkeypatch.context() as patch:
-            patch.setattr(staging, "replace", lambda _: False)
-            assert mem.maintain()["busy"] == 1
+        keep(mem, monkeypatch)
         for n in range(76):
             mem.forget(f"m{n}")
         assert mem.maintain()["indexed"] == 100
@@ -317,9 +318,7 @@ def test_vectors_that_come_after_an_index_was_kept_are_counted_when_they_are_ins
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with worn(store_url) as mem:
-        with monkeypatch.context() as patch:
-            patch.setattr(staging, "replace", lambda _: False)
-            assert mem.maintain()["busy"] == 1
+        keep(mem, monkeypatch)
         remember(mem, 300, 340)
         assert mem.maintain()["indexed"] == 100
         assert sql(mem, "SELECT count(*) FROM embedding WHERE NOT indexed") == [(40,)]
@@ -331,9 +330,7 @@ def test_vectors_that_come_after_an_index_was_kept_are_counted_when_they_are_ins
 def test_copies_that_are_not_needed_any_more_are_deleted(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with worn(store_url) as mem:
         old = sql(mem, _INDEX)
-        with monkeypatch.context() as patch:
-            patch.setattr(staging, "replace", lambda _: False)
-            assert mem.maintain()["busy"] == 1
+        keep(mem, monkeypatch)
         assert sql(mem, _STAGED) == [(300,)]
         for n in range(200, 300):
             mem.forget(f"m{n}")

