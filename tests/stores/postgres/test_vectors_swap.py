@@ -49,7 +49,7 @@ def worn(url: str, **settings: Any) -> Iterator[semmem.Semmem]:
 
 
 def keep(mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let ``maintain`` build the index over copies and keep both, as where the vectors are used; the next call swaps."""
+    """Let ``maintain`` build the index over copies and keep both, as while the vectors are read; the next one swaps."""
     with monkeypatch.context() as patch:
         patch.setattr(staging, "replace", lambda _: False)
         assert mem.maintain()["busy"] == 1
