@@ -370,6 +370,7 @@ def test_an_interrupt_ends_the_second_rewriting_too(
 ) -> None:
     """The first connection is ``busy`` when it comes, or waits for the second one."""
     rewrite, started, cancelled = forget._rewrite, threading.Event(), list[bool]()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 
     def interrupt() -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -398,8 +399,11 @@ def test_an_interrupt_ends_the_second_rewriting_too(
         mem.remember("The heron sleeps.", id="gone")
         with monkeypatch.context() as patch:
             patch.setattr(forget, "_rewrite", slow)
-            with pytest.raises(KeyboardInterrupt):
-                mem.forget("gone", hard=True)
+            try:
+                with pytest.raises(KeyboardInterrupt):
+                    mem.forget("gone", hard=True)
+            finally:
+                signal.signal(signal.SIGINT, before)
         assert cancelled == [True, True]
         assert scrubs(mem) == (1, 0)
         with pytest.raises(semmem.NotFound):
