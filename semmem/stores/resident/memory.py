@@ -15,8 +15,8 @@ from semmem.stores.resident.model import Model, State
 
 __all__ = ["Models"]
 
-_OFTEN = 8
-"""The number of recalls that a model should serve to justify its loading."""
+_PAID = 500
+"""The memories whose reading takes as long as one recall from memory saves; see adr/0112."""
 _LONGEST = 256
 """The most recalls of a namespace that pass before a dropped model is loaded again."""
 _AT_ONCE = 10_000
@@ -31,12 +31,14 @@ _MOST_DEMANDS = 10_000
 class _Demand:
     """How often a namespace was asked without a model, how often it must be before loading, and recalls served.
 
-    ``dropped``: its model was dropped before, such as where others write what no model can follow.
+    ``pays`` is the number of recalls that pay for the loading of its model. ``dropped``: its model was dropped before,
+    to make room, or where others write what no model can follow.
     """
 
     times: int = 0
     wait: int = 2
     served: int = 0
+    pays: float = 0
     dropped: bool = False
 
 
@@ -115,7 +117,7 @@ class Models:
         if state is None:
             self._drop(namespace)
             return None
-        model = self._use(namespace)
+        model = self._use(namespace, state)
         if model is not None and model.state == state:
             return model
         with self._lock:
@@ -123,7 +125,7 @@ class Models:
         if not busy.acquire(blocking=False):
             return None  # another thread is loading it
         try:
-            model = self._use(namespace)
+            model = self._use(namespace, state)
             if model is None:
                 return self._load_if_due(namespace, state.memories)
             if model.state == state or model.state.sequence > state.sequence:
@@ -141,12 +143,14 @@ class Models:
                 self._busy.pop(namespace, None)
             busy.release()
 
-    def _use(self, namespace: str) -> Model | None:
+    def _use(self, namespace: str, state: State | None = None) -> Model | None:
+        """Return a present model, which serves a recall unless its state is another one than ``state``."""
         with self._lock:
             model = self._models.get(namespace)
             if model is not None:
                 self._models.move_to_end(namespace)
-                self._demands.setdefault(namespace, _Demand()).served += 1
+                demand = self._demands.setdefault(namespace, _Demand())
+                demand.served += state is None or model.state == state
             return model
 
     def _load_if_due(self, namespace: str, memories: int) -> Model | None:
@@ -161,8 +165,10 @@ class Models:
             looks = memories >= saved.FEWEST and (due or demand.times == 1)
             if due:
                 demand.times = demand.served = 0
+                demand.pays = 1 + memories / _PAID
             at_once = memories <= (_AT_ONCE_AGAIN if demand.dropped else _AT_ONCE)
         if looks and (model := self._mapped(namespace, self._budget)) is not None:
+            demand.pays = 0
             self._keep(model)
             return model
         if not due:
@@ -204,12 +210,17 @@ class Models:
             self._demands.setdefault(model.namespace, _Demand())
             size = sum(one.size for one in self._models.values())
             while size > self._budget and len(self._models) > 1:
-                size -= self._models.popitem(last=False)[1].size
+                name, dropped = self._models.popitem(last=False)
+                size -= dropped.size
+                self._put_off(name)
 
     def _drop(self, namespace: str) -> None:
-        """Drop a model; one that served few recalls is not loaded again soon."""
         with self._lock:
             if self._models.pop(namespace, None) is not None:
-                demand = self._demands.setdefault(namespace, _Demand())
-                demand.wait = min(_LONGEST, 2 * demand.wait) if demand.served < _OFTEN else 2
-                demand.times, demand.dropped = 0, True
+                self._put_off(namespace)
+
+    def _put_off(self, namespace: str) -> None:
+        """Load a dropped model again later, the more often its recalls did not pay for its loading; under the lock."""
+        demand = self._demands.setdefault(namespace, _Demand())
+        demand.wait = 2 if demand.served >= demand.pays else min(_LONGEST, 2 * demand.wait)
+        demand.times, demand.dropped = 0, True

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from semmem.stores.resident import memory
 from semmem.stores.resident.memory import Models
 from semmem.stores.resident.model import State
 
@@ -26,6 +27,51 @@ def test_the_namespace_asked_longest_ago_makes_room() -> None:
     models.current({"two": STATE})
     assert list(models.sizes.items()) == [("three", 40), ("two", 40)]
     assert models.size == 80
+
+
+class Large:
+    """A model of 5,000 memories, whose reading eleven recalls from memory pay for; two take more than 100 bytes."""
+
+    size, state = 60, STATE._replace(memories=5_000)
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+
+
+def test_namespaces_that_make_room_for_each_other_are_loaded_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recalls before each load: 2, 4, 8, 16 and so on; 2 again for one that served eleven before it made room."""
+    loads: list[str] = []
+    monkeypatch.setattr(memory, "_AT_ONCE_AGAIN", 10_000)
+
+    def load(namespace: str, most: int, spare: int) -> Any:
+        loads.append(f"{namespace} {turn}")
+        return Large(namespace)
+
+    models = Models(100, load, lambda model, most: None)
+    for turn in range(1, 101):  # noqa: B007  # load reads it
+        for name in ("a", "b"):
+            models.current({name: Large.state})
+    assert loads == "a 2,b 2,a 6,b 9,a 17,b 24,a 40,b 41,a 73,b 74".split(",")
+
+
+def test_a_namespace_whose_recalls_paid_for_its_loading_is_loaded_again_at_the_second_recall() -> None:
+    models = Models(100, lambda namespace, most, spare: Large(namespace), lambda model, most: None)  # type: ignore[arg-type, return-value]
+    for name, times in (("a", 2 + 11), ("b", 2)):
+        for _ in range(times):
+            models.current({name: Large.state})
+    assert list(models.sizes) == ["b"]
+    assert models._demands["a"].wait == 2
+
+
+def test_a_mapped_namespace_is_mapped_again_at_once_however_few_recalls_it_served() -> None:
+    def load(namespace: str, most: int, spare: int) -> Any:
+        raise AssertionError("it is saved")
+
+    models = Models(100, load, lambda model, most: None, lambda namespace, most: Large(namespace))  # type: ignore[arg-type, return-value]
+    for _ in range(5):
+        for name in ("a", "b"):
+            assert list(models.current({name: Large.state})) == [name]
+            assert list(models.sizes) == [name]
 
 
 def test_nobody_waits_for_a_large_namespace() -> None:
@@ -140,8 +186,8 @@ def test_a_load_learns_how_much_the_other_namespaces_leave() -> None:
         return Sized(namespace)
 
     models = Models(100, load, lambda model, most: None)
-    for name in ("one", "two", "three", "four", "one"):
-        for _ in range(2):
+    for name, times in (("one", 2), ("two", 2), ("three", 2), ("four", 2), ("one", 4)):  # which served none
+        for _ in range(times):
             models.current({name: STATE})
     assert spares == [100, 70, 40, 10, 10]
 
