@@ -478,8 +478,9 @@ class Pooled:
     def together(self, *queries: tuple[str, Mapping[str, Any]], planned: bool = False) -> list[list[TupleRow]]:
         """Fetch all rows of several statements, which are sent together, in one round trip.
 
-        ``planned`` plans them for these parameters, because a general plan for filters uses no index. Where namespaces
-        lie on several nodes, those of different namespaces are asked side by side.
+        ``planned`` plans them for these parameters and for the tables as they are, because a general plan for filters
+        uses no index, nor does one of an empty table. Where namespaces lie on several nodes, those of different
+        namespaces are asked side by side.
         """
 
         def read(connection: Connection, some: Sequence[_Query]) -> list[list[TupleRow]]:
@@ -531,11 +532,14 @@ class Pooled:
         parameters = {"namespace": namespace, "language": language, "unfinished": unfinished(language)}
         self.execute("language_end" if done else "language_begin", parameters)
 
-    def named(self, statement: str, names: Collection[tuple[str, str]]) -> list[tuple[str, list[TupleRow]]]:
-        """Fetch the rows of a statement about some (namespace, id), by namespace, in one round trip."""
+    def named(
+        self, statement: str, names: Collection[tuple[str, str]], *, planned: bool = False
+    ) -> list[tuple[str, list[TupleRow]]]:
+        """Fetch the rows of a statement about some (namespace, id), by namespace, in one round trip; see together."""
         each = by_namespace(names)
         queries = [(statement, {"namespace": n, "ids": ids}) for n, ids in each.items()]
-        rows = self.together(*queries) if len(queries) > 1 else [self.rows(*one) for one in queries]
+        together = planned or len(queries) > 1
+        rows = self.together(*queries, planned=planned) if together else [self.rows(*one) for one in queries]
         return list(zip(each, rows, strict=True))
 
     def among(

@@ -338,6 +338,7 @@ def flush(connection: Connection, namespaces: Sequence[str], limit: int = 16 * F
     Those of a bulk come last, and are fewer where they have ``BULK_KEYS`` keys together. The statements of all
     namespaces, which are in order, are sent together. Returns how many memories it moved.
     """
+    connection.execute(_SQL["by_index"])
     which = {"limit": limit, "keys": BULK_KEYS}
     taken = sent(connection, "flush_take", ((namespace, which) for namespace in namespaces))
     names: dict[str, dict[int, list[str]]] = {
@@ -370,6 +371,7 @@ def compact(connection: Connection, namespace: str, *, bulk: bool = False) -> in
     when it is at most twice as large as all of them together. So an entry is rewritten a logarithmic number of times,
     and a key stays within a few rows.
     """
+    connection.execute(_SQL["by_index"])
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     segments = fresh_segments(connection, [namespace])[namespace]
     if len(segments) < COMPACT_AT:
@@ -431,7 +433,8 @@ def backlogs_due(
     Those that are not ``known`` are read in one round trip.
     """
     unknown = [namespace for namespace in namespaces if namespace not in known]
-    read = store.together(*(("backlog", {"namespace": namespace}) for namespace in unknown)) if unknown else ()
+    queries = (("backlog", {"namespace": namespace}) for namespace in unknown)
+    read = store.together(*queries, planned=True) if unknown else ()
     backlogs = {**known, **{n: NamespaceBacklog._make(row) for n, (row,) in zip(unknown, read, strict=True)}}
     return {n: one for n in namespaces if _flushes(one := backlogs[n], bulk) or _compacts(one.segments, bulk)}
 

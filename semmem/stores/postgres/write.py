@@ -32,7 +32,7 @@ from semmem.stores.postgres.typed import Connection, Cursor, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
 
-__all__ = ["numbers_for", "payloads", "write", "write_again"]
+__all__ = ["numbers_for", "write", "write_again"]
 
 _SQL = statements("postgres")
 _Name: TypeAlias = tuple[str, str]
@@ -53,6 +53,7 @@ def write(
     is sent without waiting. ``numbers`` are the row ids before each namespace's first row, if they were reserved before
     the transaction. Returns a function that returns the result; it waits where the pipeline has not ended.
     """
+    connection.execute(_SQL["by_index"])
     ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
     wholes = [r for r in ordered if r.part == 0]
     place = _Numbers(connection, ordered, numbers)
@@ -290,12 +291,6 @@ def _take_place(
     return same, replaces.keys() - same, removal_counts, seen_by_namespace
 
 
-def payloads(connection: Connection, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[bytes, bool]]:
-    """Return, for each stored (namespace, id), its content hash and whether a drop or its expiry will remove it."""
-    rows = _rows_of_names(connection, "memory_payloads", names)
-    return {(namespace, id): (bytes(payload), goes) for namespace, id, payload, goes in rows}
-
-
 def _of_names(names: Collection[_Name]) -> list[tuple[str, dict[str, Any]]]:
     """Return some (namespace, id) as parameters of each namespace, in order."""
     return [(namespace, {"ids": ids}) for namespace, ids in by_namespace(names).items()]
@@ -311,7 +306,8 @@ def _compare(connection: Connection, rows: Sequence[Row]) -> tuple[set[tuple[str
     if not rows:
         return set(), set()
     names = [r.name for r in rows]
-    stored = {name: payload for name, (payload, _) in payloads(connection, names).items()}
+    found = _rows_of_names(connection, "memory_payloads", names)
+    stored = {(namespace, id): bytes(payload) for namespace, id, payload, _ in found}
     if len(stored) < len(rows):  # forgotten after the insert had found it: not an error, so try again
         raise SerializationFailure("A memory was forgotten while it was remembered again.")
     same = {r.name for r in rows if stored[r.name] == r.payload}

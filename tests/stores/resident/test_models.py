@@ -51,7 +51,7 @@ def test_namespaces_that_make_room_for_each_other_are_loaded_ever_more_rarely(mo
     for turn in range(1, 101):  # noqa: B007  # load reads it
         for name in ("a", "b"):
             models.current({name: Large.state})
-    assert loads == "a 2,b 2,a 6,b 9,a 17,b 24,a 40,b 41,a 73,b 74".split(",")
+    assert loads == ["a 2", "b 2", "a 6", "b 9", "a 17", "b 24", "a 40", "b 41", "a 73", "b 74"]
 
 
 def test_a_namespace_whose_recalls_paid_for_its_loading_is_loaded_again_at_the_second_recall() -> None:

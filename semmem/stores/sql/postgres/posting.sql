@@ -182,23 +182,30 @@ RETURNING 1
 -- compact --
 -- Join, for each key that has at least so many fresh rows in the given segments, the newest rows up to the oldest that is
 -- at most twice as large as all newer ones together; so each remaining row is more than twice as large. Full rows stay.
+-- Keys are looked up as one array and rows are compared with a set (IS TRUE keeps it from becoming a join): a plan made of
+-- statistics of a younger table would read all rows of a segment for each one.
 WITH touched AS (
     SELECT key FROM posting
     WHERE namespace = %(namespace)s AND NOT lone AND segment = ANY(%(segments)s::bigint[])
     GROUP BY key HAVING count(*) >= %(fresh)s
 ), held AS (
     SELECT p.key, p.segment, p.n, row_number() OVER newest AS age, sum(p.n + 1) OVER newest - p.n - 1 AS newer
-    FROM posting p JOIN touched USING (key)
+    FROM posting p
     WHERE p.namespace = %(namespace)s AND NOT p.lone AND p.n < %(full)s
+      AND p.key = ANY((SELECT array_agg(key) FROM touched)::bigint[])
     WINDOW newest AS (PARTITION BY p.key ORDER BY p.segment DESC)
 ), bounded AS (
     SELECT key, segment, age, max(age) FILTER (WHERE age = 1 OR n <= 2 * newer) OVER (PARTITION BY key) AS last
     FROM held
 ), chosen AS (
-    SELECT key, segment, count(*) OVER (PARTITION BY key) AS together FROM bounded WHERE age <= last
+    SELECT key, segment FROM (
+        SELECT key, segment, count(*) OVER (PARTITION BY key) AS together FROM bounded WHERE age <= last) AS joined
+    WHERE together >= %(least)s
 ), gone AS (
-    DELETE FROM posting p USING chosen c
-    WHERE p.namespace = %(namespace)s AND p.key = c.key AND p.segment = c.segment AND c.together >= %(least)s
+    DELETE FROM posting p
+    WHERE p.namespace = %(namespace)s AND NOT p.lone AND p.n < %(full)s
+      AND p.key = ANY((SELECT array_agg(DISTINCT key) FROM chosen)::bigint[])
+      AND ((p.key, p.segment) IN (SELECT key, segment FROM chosen)) IS TRUE
     RETURNING p.key, p.segment, p.kind, p.n, p.subjects, p.low, p.high, p.name, p.entries
 <rows_joined>;
 
@@ -217,10 +224,13 @@ WITH several AS MATERIALIZED (
 <rows_joined>;
 
 -- segments_known --
--- Return those of the keys that several memories have, by one row of each: some have hundreds of rows.
+-- Return those of the keys that several memories have, by one row of each: some have hundreds of rows. The first key from
+-- each one on is asked for, in order, so that no plan reads the rows of the namespace by another index for each key.
 SELECT k.key FROM unnest(%(keys)s::bigint[]) AS k(key)
 CROSS JOIN LATERAL (
-    SELECT 1 FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key AND NOT p.lone LIMIT 1) AS held;
+    SELECT p.key FROM posting p WHERE p.namespace = %(namespace)s AND p.key >= k.key AND NOT p.lone
+    ORDER BY p.key LIMIT 1) AS held
+WHERE held.key = k.key;
 
 -- segments_meet --
 -- Mark keys as shared that only one memory had until now, and return them.

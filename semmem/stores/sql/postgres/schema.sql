@@ -81,6 +81,11 @@ SELECT set_config('plan_cache_mode', CASE WHEN EXISTS (SELECT 1 FROM pg_extensio
 SET search_path TO semmem, public; SET jit TO off; SET max_parallel_workers_per_gather TO 0; SET TimeZone TO 'UTC';
 SET hnsw.ef_search TO 200; SET hnsw.iterative_scan TO relaxed_order; SET hnsw.max_scan_tuples TO 200000;
 
+-- by_index --
+-- Read by an index in the rest of this transaction. A plan serves a connection until the server has counted the table anew:
+-- one that was made while the table was empty reads all of it, for each key, when it has grown.
+SET LOCAL enable_seqscan TO off;
+
 -- log_end --
 -- Return where the write-ahead log ends: behind all that is committed, also what is not on disk yet. At the beginning of a
 -- segment or a page it is behind the header, of 40 or 24 bytes, which no standby has replayed before the next record.

@@ -1,0 +1,95 @@
+"""A writer reads by an index, also where its statements were planned while the tables were empty.
+
+The server keeps the plan of a prepared statement until it has counted a table anew, which may be minutes later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.stores.postgres.store import PostgresStore
+from semmem.stores.postgres.typed import Connection
+from semmem.stores.sql_files import statements
+
+OF_MEMORIES = ("memory", "forward", "posting", "lone_posting", "pending", "likeness", "likeness_key", "change")
+MET = "Return those of the keys that several memories have"
+
+
+def notes(first: int, count: int) -> list[dict[str, Any]]:
+    """Return notes that share words and names with one another."""
+    numbers = range(first, first + count)
+    texts = (f"Note {n}: Ada{n % 97} met Owl{n % 89} by quay {n % 83} and Mill{n}." for n in numbers)
+    return [{"id": f"m{n}", "text": text, "namespace": f"n{n % 3}"} for n, text in enumerate(texts, first)]
+
+
+@pytest.fixture
+def grown(store_url: str) -> Iterator[Semmem]:
+    """A store with one connection that planned its statements over empty tables, into which a bulk was written."""
+    with semmem.connect(store_url, embedder="none", pool_size=1) as mem:
+        mem.remember("One note.", id="one", namespace="first")
+        mem.maintain()  # leaves tables of postings empty, and the server knows how many rows they have
+        store(mem).run(without_counting)
+        for first in range(0, 1_200, 300):
+            mem.remember_many(notes(first, 300))
+        yield mem
+
+
+def store(mem: Semmem) -> PostgresStore:
+    assert isinstance(mem.store, PostgresStore)
+    return mem.store
+
+
+def without_counting(connection: Connection) -> None:
+    for table in OF_MEMORIES:
+        connection.execute(f"VACUUM (ANALYZE) semmem.{table}")
+        connection.execute(f"ALTER TABLE semmem.{table} SET (autovacuum_enabled = off)")
+
+
+def plans(connection: Connection) -> dict[str, dict[str, Any]]:
+    """Return the plan of each statement that the connection has prepared and planned for any parameters."""
+    prepared = connection.execute(
+        "SELECT name, statement, cardinality(parameter_types), generic_plans FROM pg_prepared_statements"
+    ).fetchall()
+    found = {}
+    for name, statement, count, generic in prepared:
+        if generic and statement.startswith("--"):
+            unknown = f"({', '.join(['NULL'] * count)})" if count else ""
+            row = connection.execute(f'EXPLAIN (FORMAT JSON) EXECUTE "{name}"{unknown}', prepare=False).fetchone()
+            assert row is not None
+            found[statement] = row[0][0]
+    return {statement: plan["Plan"] for statement, plan in found.items() if isinstance(plan, dict)}  # else SET
+
+
+def scans(plan: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the way in which each table is read: a kind of scan, or an index."""
+    if "Relation Name" in plan and "Scan" in plan["Node Type"]:
+        yield plan["Relation Name"], plan.get("Index Name", plan["Node Type"])
+    for part in plan.get("Plans", ()):
+        yield from scans(part)
+
+
+def test_no_statement_of_a_writer_reads_a_whole_table_that_was_empty_when_it_was_planned(grown: Semmem) -> None:
+    read = [(text.splitlines()[0], *one) for text, plan in store(grown).run(plans).items() for one in scans(plan)]
+    whole = [one for one in read if one[2] == "Seq Scan" and one[1] in OF_MEMORIES]
+    assert not whole, whole
+    assert [one[1:] for one in read if MET in one[0]] == [("posting", "posting_shared")]
+
+
+def test_joining_rows_reads_the_rows_of_the_keys_once_whatever_the_server_knows_of_the_table(grown: Semmem) -> None:
+    """A plan that looks up each row by itself may do so by an index of the whole segment."""
+
+    def plan(connection: Connection) -> Any:
+        limits = {"fresh": 1, "full": 1_000, "least": 2}
+        parameters = {"namespace": "n1", "segments": [1, 2, 3], **limits}
+        row = connection.execute(f"EXPLAIN (FORMAT JSON) {statements('postgres')['compact']}", parameters).fetchone()
+        assert row is not None
+        return row[0][0]["Plan"]
+
+    planned = store(grown).run(plan)
+    assert [table for table, _ in scans(planned)] == ["posting"] * 3
+    assert "Nested Loop" not in repr(planned)
