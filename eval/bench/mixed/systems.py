@@ -119,8 +119,7 @@ class Embedded(System):
         return f"embedded://{folder.absolute()}"
 
     def fill(self, items: Iterator[Item]) -> None:
-        for batch in _batches(items):
-            self._mem.remember_many([_fields(item) for item in batch], batch_size=1000)
+        self._mem.remember_many(map(_fields, items), batch_size=_LIST)
         self._mem.maintain()
 
     def recall(self, namespace: str, text: str, vector: NDArray[Any]) -> list[str]:
