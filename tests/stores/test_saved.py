@@ -195,6 +195,21 @@ def test_a_namespace_is_saved_anew_when_it_is_a_thousand_changes_behind(
     assert [names[n] != names[n - 1] for n in range(1, 8)] == [False, False, True, False, False, False, True]
 
 
+def test_a_namespace_is_saved_anew_when_one_batch_wrote_more_memories_than_may_follow(
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "_MOST_BEHIND", 3)
+    fill(url)
+    names = [saved_in(folder)]
+    for batch in (3, 4):
+        with opened(url) as mem:
+            mem.remember_many([{"text": f"The Crane Gate {batch} {n}."} for n in range(batch)])
+            mem.maintain()
+        names.append(saved_in(folder))
+    assert [len(each) for each in names] == [1] * 3
+    assert [names[n] != names[n - 1] for n in (1, 2)] == [False, True]
+
+
 def test_maintain_saves_what_this_process_has_not_asked_for_and_removes_what_others_left(
     url: str, folder: Path, read: list[str]
 ) -> None:

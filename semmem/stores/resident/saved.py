@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 FEWEST = 2_000
 """Smaller namespaces are read as fast."""
 _MOST_BEHIND = 1_000
-"""A saved model that more changes follow is saved anew."""
+"""A saved model is saved anew when more memories were written since."""
 _LAYOUT = 1
 """To be raised where an array is made of the rows in another way; another name or type is noticed."""
 _MAGIC = b"semmemdl"
@@ -86,7 +86,7 @@ def is_fresh(path: Path | None, state: State) -> bool:
     if (found := _found(path, "", state)) is None:
         return False
     saved, _ = found
-    return saved == state or (state.follows(saved) and state.changes - saved.changes <= _MOST_BEHIND)
+    return saved == state or (state.follows(saved) and state.written_since(saved) <= _MOST_BEHIND)
 
 
 def save(register: Register, model: Model, most: int, *, makes_room: bool) -> None:

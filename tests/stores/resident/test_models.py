@@ -205,3 +205,6 @@ def test_a_state_is_followed_over_changes_and_segments_and_no_other_advance() ->
     assert not later(5, 3, 1).follows(STATE)  # and memories that were extracted anew
     assert not STATE.follows(STATE)
     assert not later(5, 3, 2, server=2.0).follows(STATE)
+    assert later(1, 1, 0, memories=STATE.memories + 5_000).follows(STATE)  # a batch, by one change
+    assert not later(1, 1, 0, memories=STATE.memories + 5_001).follows(STATE)  # which take longer than all anew
+    assert not later(5_001, 5_001, 0).follows(STATE)
