@@ -100,8 +100,8 @@ class Semmem(ABC):
 
         They are within the setting ``resident_mb``, as of the last recall of each; a dropped namespace stays until it
         is asked again or others need the room. A namespace comes into memory with its second recall, a large one some
-        recalls later, one with a saved model with the first. A namespace that is too large, or changes too often
-        between recalls, stays in the database.
+        recalls later, one with a saved model with the first, and one that was dropped before its recalls paid for its
+        loading after up to 256. A namespace that is too large stays in the database.
         """
         return resident_sizes(self._here.reader)
 

@@ -16,7 +16,7 @@ from semmem.stores.resident.model import Model, State
 __all__ = ["Models"]
 
 _PAID = 500
-"""The memories whose reading takes as long as one recall from memory saves; see adr/0112."""
+"""The number of memories whose loading one recall from memory pays for; see adr/0112."""
 _LONGEST = 256
 """The most recalls of a namespace that pass before a dropped model is loaded again."""
 _AT_ONCE = 10_000
@@ -31,14 +31,14 @@ _MOST_DEMANDS = 10_000
 class _Demand:
     """How often a namespace was asked without a model, how often it must be before loading, and recalls served.
 
-    ``pays`` is the number of recalls that pay for the loading of its model. ``dropped``: its model was dropped before,
-    to make room, or where others write what no model can follow.
+    ``price`` is the number of recalls that pay for the loading of its model, 0 for a mapped one. ``dropped``: its model
+    was dropped before, to make room, or where others write what no model can follow.
     """
 
     times: int = 0
     wait: int = 2
     served: int = 0
-    pays: float = 0
+    price: float = 0
     dropped: bool = False
 
 
@@ -165,10 +165,10 @@ class Models:
             looks = memories >= saved.FEWEST and (due or demand.times == 1)
             if due:
                 demand.times = demand.served = 0
-                demand.pays = 1 + memories / _PAID
+                demand.price = 1 + memories / _PAID
             at_once = memories <= (_AT_ONCE_AGAIN if demand.dropped else _AT_ONCE)
         if looks and (model := self._mapped(namespace, self._budget)) is not None:
-            demand.pays = 0
+            demand.price = 0
             self._keep(model)
             return model
         if not due:
@@ -222,5 +222,5 @@ class Models:
     def _put_off(self, namespace: str) -> None:
         """Load a dropped model again later, the more often its recalls did not pay for its loading; under the lock."""
         demand = self._demands.setdefault(namespace, _Demand())
-        demand.wait = 2 if demand.served >= demand.pays else min(_LONGEST, 2 * demand.wait)
+        demand.wait = 2 if demand.served >= demand.price else min(_LONGEST, 2 * demand.wait)
         demand.times, demand.dropped = 0, True

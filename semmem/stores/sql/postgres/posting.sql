@@ -152,11 +152,11 @@ FROM unnest(%(keys)s::bigint[], %(segments)s::bigint[], %(entries)b::bytea[], %(
 WHERE p.namespace = %(namespace)s AND p.key = k.key AND p.segment = k.segment;
 
 -- fresh_add --
--- Return the fresh segments, whose keys compaction considers.
+-- Mark a segment as fresh: compaction considers its keys.
 INSERT INTO fresh (namespace, segment) VALUES (%(namespace)s, %(segment)s);
 
 -- fresh_list --
--- Count the fresh segments since the last compaction.
+-- Return the fresh segments: those written since the last compaction.
 SELECT segment FROM fresh WHERE namespace = %(namespace)s ORDER BY segment;
 
 -- fresh_done --
@@ -164,7 +164,7 @@ SELECT segment FROM fresh WHERE namespace = %(namespace)s ORDER BY segment;
 DELETE FROM fresh WHERE namespace = %(namespace)s AND segment = ANY(%(segments)s);
 
 -- fresh_empty --
--- List the namespaces with postings.
+-- Unmark the fresh segments of a namespace without postings.
 DELETE FROM fresh WHERE namespace = %(namespace)s AND NOT EXISTS (
     SELECT FROM posting WHERE namespace = %(namespace)s);
 
@@ -182,8 +182,8 @@ RETURNING 1
 -- compact --
 -- Join, for each key that has at least so many fresh rows in the given segments, the newest rows up to the oldest that is
 -- at most twice as large as all newer ones together; so each remaining row is more than twice as large. Full rows stay.
--- Keys are looked up as one array and rows are compared with a set (IS TRUE keeps it from becoming a join): a plan made of
--- statistics of a younger table would read all rows of a segment for each one.
+-- Keys are looked up as one array and rows are compared with a set (IS TRUE keeps it from becoming a join): a plan that
+-- was made while the table was empty would read all rows of a segment for each one.
 WITH touched AS (
     SELECT key FROM posting
     WHERE namespace = %(namespace)s AND NOT lone AND segment = ANY(%(segments)s::bigint[])

@@ -82,8 +82,9 @@ SET search_path TO semmem, public; SET jit TO off; SET max_parallel_workers_per_
 SET hnsw.ef_search TO 200; SET hnsw.iterative_scan TO relaxed_order; SET hnsw.max_scan_tuples TO 200000;
 
 -- by_index --
--- Read by an index in the rest of this transaction. A plan serves a connection until the server has counted the table anew:
--- one that was made while the table was empty reads all of it, for each key, when it has grown.
+-- Plan to read by an index in the rest of this transaction. A plan serves a connection until the server has counted the
+-- table anew: one that was made while the table was empty reads all of it, for each key, when it has grown. A plan that the
+-- connection has made before stays, so what a writer also asks outside its transaction it asks by plan_for_these.
 SET LOCAL enable_seqscan TO off;
 
 -- log_end --
