@@ -108,7 +108,7 @@ def _batches(items: Iterator[Item], size: int = _LIST) -> Iterator[list[Item]]:
 class Embedded(System):
     """semmem, PostgreSQL."""
 
-    note = "embedded PostgreSQL, three legs, default settings; maintain is its upkeep"
+    note = "embedded PostgreSQL, three legs, default settings, filled in batches of 10,000; maintain is its upkeep"
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -150,7 +150,7 @@ class Embedded(System):
 class OneFile(Embedded):
     """semmem, SQLite."""
 
-    note = "one SQLite file, three legs, default settings; maintain is its upkeep"
+    note = "one SQLite file, three legs, default settings, filled in batches of 10,000; maintain is its upkeep"
 
     def _url(self, folder: Path) -> str:
         return f"sqlite:{folder.absolute() / 'semmem.db'}"

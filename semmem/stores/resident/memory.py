@@ -89,6 +89,13 @@ class Models:
         """Return the present models of some namespaces, whether or not they are up to date."""
         return {name: model for name in namespaces if (model := self._use(name)) is not None}
 
+    def note(self, namespaces: Collection[str], models: Collection[str]) -> None:
+        """Note a recall of ``namespaces``, of which ``models`` served it."""
+        self.asked.note(namespaces, models)
+        with self._lock:
+            for namespace in models:
+                self._demands.setdefault(namespace, _Demand()).served += 1
+
     def clear(self) -> None:
         """Drop all models, and load no more."""
         with self._lock:
@@ -117,7 +124,7 @@ class Models:
         if state is None:
             self._drop(namespace)
             return None
-        model = self._use(namespace, state)
+        model = self._use(namespace)
         if model is not None and model.state == state:
             return model
         with self._lock:
@@ -125,7 +132,7 @@ class Models:
         if not busy.acquire(blocking=False):
             return None  # another thread is loading it
         try:
-            model = self._use(namespace, state)
+            model = self._use(namespace)
             if model is None:
                 return self._load_if_due(namespace, state.memories)
             if model.state == state or model.state.sequence > state.sequence:
@@ -143,14 +150,11 @@ class Models:
                 self._busy.pop(namespace, None)
             busy.release()
 
-    def _use(self, namespace: str, state: State | None = None) -> Model | None:
-        """Return a present model, which serves a recall unless its state is another one than ``state``."""
+    def _use(self, namespace: str) -> Model | None:
         with self._lock:
             model = self._models.get(namespace)
             if model is not None:
                 self._models.move_to_end(namespace)
-                demand = self._demands.setdefault(namespace, _Demand())
-                demand.served += state is None or model.state == state
             return model
 
     def _load_if_due(self, namespace: str, memories: int) -> Model | None:

@@ -135,7 +135,7 @@ class Resident:
         if not any(namespace in self.models for namespace in namespaces):
             stored = StoredSnapshot(self._store, scope_of(self._store, namespaces, filters, exclude, names))
             models = self._current(stored.scope)
-            self.models.asked.note(namespaces, models)
+            self.models.note(namespaces, models)
             return MemorySnapshot(stored, models) if models else stored
         of = repr((namespaces, filters or None, list(exclude)))
         assumed = None if checked else self._assumed(of, namespaces, filters, exclude, names)
@@ -153,7 +153,7 @@ class Resident:
         stored = StoredSnapshot(self._store, scope_of(self._store, namespaces, filters, exclude, names, at))
         versions = versions_at(self._store.life, namespaces, at)
         models = self._current(stored.scope)
-        self.models.asked.note(namespaces, models)
+        self.models.note(namespaces, models)
         return PastSnapshot(MemorySnapshot(stored, models) if models else stored, versions, at)
 
     def _current(self, scope: Scope) -> dict[str, Model]:
@@ -183,7 +183,7 @@ class Resident:
             return memories, wholes
 
         scope = replace(entry.scope, filters=filters, exclude=tuple(exclude))
-        self.models.asked.note(namespaces, models)
+        self.models.note(namespaces, models)
         return MemorySnapshot(self._behind(scope, models, names), models, check)
 
     def _checked(
@@ -201,7 +201,7 @@ class Resident:
                 while len(self._scopes) > _MOST_SCOPES:
                     self._scopes.popitem(last=False)
         scope = replace(scope, filters=filters, exclude=tuple(exclude))
-        self.models.asked.note(namespaces, models)
+        self.models.note(namespaces, models)
         return MemorySnapshot(self._behind(scope, models, names), models)
 
     def _behind(self, scope: Scope, models: Mapping[str, Model], names: Collection[str]) -> Snapshot:

@@ -38,6 +38,10 @@ class Large:
         self.namespace = namespace
 
 
+def recall(models: Models, name: str, state: State = Large.state) -> None:
+    models.note((name,), models.current({name: state}))
+
+
 def test_namespaces_that_make_room_for_each_other_are_loaded_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recalls before each load: 2, 4, 8, 16 and so on; 2 again for one that served eleven before it made room."""
     loads: list[str] = []
@@ -50,16 +54,33 @@ def test_namespaces_that_make_room_for_each_other_are_loaded_ever_more_rarely(mo
     models = Models(100, load, lambda model, most: None)
     for turn in range(1, 101):  # noqa: B007  # load reads it
         for name in ("a", "b"):
-            models.current({name: Large.state})
+            recall(models, name)
     assert loads == ["a 2", "b 2", "a 6", "b 9", "a 17", "b 24", "a 40", "b 41", "a 73", "b 74"]
 
 
-def test_a_namespace_whose_recalls_paid_for_its_loading_is_loaded_again_at_the_second_recall() -> None:
+@pytest.mark.parametrize(("served", "wait"), [(10, 4), (11, 2)])
+def test_a_namespace_whose_recalls_paid_for_its_loading_is_loaded_again_at_the_second_recall(
+    served: int, wait: int
+) -> None:
     models = Models(100, lambda namespace, most, spare: Large(namespace), lambda model, most: None)  # type: ignore[arg-type, return-value]
-    for name, times in (("a", 2 + 11), ("b", 2)):
+    for name, times in (("a", 1 + served), ("b", 2)):  # the first of each finds nothing in memory
         for _ in range(times):
-            models.current({name: Large.state})
+            recall(models, name)
     assert list(models.sizes) == ["b"]
+    assert models._demands["a"].wait == wait
+
+
+def test_a_recall_that_follows_the_writes_of_others_is_served_by_the_model() -> None:
+    class Later(Large):
+        def __init__(self, state: State) -> None:
+            self.namespace, self.state = "a", state
+
+    states = [Large.state._replace(sequence=n, changes=n) for n in range(10, 22)]
+    models = Models(100, lambda namespace, most, spare: Later(states[1]), lambda model, most: Later(state))  # type: ignore[arg-type, return-value]
+    for state in states:
+        recall(models, "a", state)
+    for _ in range(2):
+        recall(models, "b")
     assert models._demands["a"].wait == 2
 
 
