@@ -128,15 +128,18 @@ class Models:
             model = self._use(namespace, state)
             if model is None:
                 return self._load_if_due(namespace, state.memories)
-            if model.state == state or model.state.sequence > state.sequence:
-                # another recall has brought it up to date; a restored server has another state
+            if model.state == state:
+                return model  # another recall has brought it up to date
+            if model.state.sequence > state.sequence:  # also by another recall; a restored server has another state
                 later = model if model.state.place == state.place else None
             else:
                 later = self._follow(model, self._budget) if state.follows(model.state) else None
             if later is None:
                 self._drop(namespace)
-            elif later is not model:
+                return None
+            if later is not model:
                 self._keep(later)
+            self._use(namespace)  # it serves this recall
             return later
         finally:
             with self._lock:  # later recalls take a new lock, and at worst load this namespace twice

@@ -63,6 +63,27 @@ def test_a_namespace_whose_recalls_paid_for_its_loading_is_loaded_again_at_the_s
     assert models._demands["a"].wait == 2
 
 
+def test_a_recall_whose_model_follows_a_write_first_is_served_too() -> None:
+    class Followed(Large):
+        def __init__(self, namespace: str, state: State) -> None:
+            super().__init__(namespace)
+            self.state = state
+
+    states = [Large.state._replace(sequence=3 + n, changes=1 + n) for n in range(2 + 11)]
+    later = iter(states[2:])
+    models = Models(
+        100,
+        lambda namespace, most, spare: Followed(namespace, states[1]),  # type: ignore[arg-type, return-value]
+        lambda model, most: Followed(model.namespace, next(later)),  # type: ignore[arg-type, return-value]
+    )
+    for state in states:  # somebody writes between any two recalls
+        models.current({"a": state})
+    for _ in range(2):
+        models.current({"b": states[1]})
+    assert list(models.sizes) == ["b"]
+    assert models._demands["a"].wait == 2
+
+
 def test_a_mapped_namespace_is_mapped_again_at_once_however_few_recalls_it_served() -> None:
     def load(namespace: str, most: int, spare: int) -> Any:
         raise AssertionError("it is saved")
