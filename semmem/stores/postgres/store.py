@@ -148,7 +148,7 @@ class PostgresStore(Pooled):
 
     def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
         """Return the whole memory of each (namespace, id) that is stored."""
-        rows = [row for _, group in self.named("memory_stored", names) for row in group]
+        rows = [row for _, group in self.named("memory_stored", names, planned=True) for row in group]
         if any(goes for *_, goes in rows) and self._finish_drops(names):
             return self.stored_memories(names)
         return {(row[0], row[1]): Stored(memory_of(row[:-3]), bytes(row[-3]), row[-2]) for row in rows if not row[-1]}
