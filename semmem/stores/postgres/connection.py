@@ -484,10 +484,13 @@ class Pooled:
         """
 
         def read(connection: Connection, some: Sequence[_Query]) -> list[list[TupleRow]]:
+            goes_on = planned and connection.info.transaction_status == TransactionStatus.INTRANS  # a part of a whole
             with pipelined_transaction(connection) if planned else pipelined(connection):
                 if planned:
                     connection.execute(_SQL["plan_for_these"])
                 cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in some]
+                if goes_on and not on_nodes(connection):
+                    connection.execute(_SQL["plan_for_any"])
             return [[] if cursor.rownumber is None else cursor.fetchall() for cursor in cursors]
 
         def work(connection: Connection) -> list[list[TupleRow]]:

@@ -55,6 +55,7 @@ def reindex(
     A pending memory stays pending. Of a flushed memory only the changed keys leave their segments, and enter a segment
     of this transaction. Memories forgotten meanwhile are left out.
     """
+    connection.execute(_SQL["by_index"])
     which: dict[str, Any] = {"namespace": namespace, "ords": _array([row_id for row_id, _ in extractions])}
     locked_row_ids = {row_id for (row_id,) in connection.execute(_SQL["reindex_lock"], which, binary=True)}
     old = {

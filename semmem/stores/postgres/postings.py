@@ -412,7 +412,9 @@ def flush_and_compact(
 
     A writer of few memories leaves to a ``bulk`` most of what it brought.
     """
-    backlog = backlog or NamespaceBacklog._make(store.row("backlog", {"namespace": namespace}))
+    if backlog is None:
+        ((row,),) = store.together(("backlog", {"namespace": namespace}), planned=True)
+        backlog = NamespaceBacklog._make(row)
     segments = backlog.segments
     flushed = 0
     if _flushes(backlog, bulk):

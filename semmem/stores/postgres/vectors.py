@@ -169,7 +169,8 @@ class PostgresVectors:
 
     def stored_vectors(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str, int], NDArray[np.float32]]:
         """Return the vectors of each (namespace, id), by (namespace, id, part)."""
-        rows = ((n, *row) for n, group in self._pool.named("memory_vectors", names, planned=True) for row in group)
+        groups = self._pool.named("memory_vectors", names, planned=True)
+        rows = ((n, *row) for n, group in groups for row in group)
         return {(n, i, part): Vector.from_binary(raw).to_numpy() for n, i, part, raw in rows}
 
     # ------------------------------------------------------------------ filling in

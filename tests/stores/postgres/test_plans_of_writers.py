@@ -13,6 +13,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.concepts.rules import extract
 from semmem.stores.postgres import postings
 from semmem.stores.postgres.store import PostgresStore
 from semmem.stores.postgres.typed import Connection
@@ -37,14 +38,17 @@ def notes(first: int, count: int) -> list[dict[str, Any]]:
     return [{"id": f"m{n}", "text": text, "namespace": f"n{n % 3}"} for n, text in enumerate(texts, first)]
 
 
-@pytest.fixture
-def grown(store_url: str) -> Iterator[Semmem]:
+@pytest.fixture(scope="module")
+def grown(module_url: str) -> Iterator[Semmem]:
     """A store with one connection that planned its statements over empty tables, into which a bulk was written."""
-    with semmem.connect(store_url, embedder="hashing", pool_size=1) as mem:
+    with semmem.connect(module_url, embedder="hashing", pool_size=1) as mem:
         mem.remember("One note.", id="one", namespace="first")
         mem.maintain()  # leaves tables of postings empty, and the server knows how many rows they have
         store(mem).run(without_counting)
         write_few(mem)
+        (row_id,) = mem.store.row_ids_of("first", "one")
+        for number in range(6):
+            change_the_note(store(mem), row_id, number)
         for first in range(0, 1_200, 300):
             mem.remember_many(notes(first, 300))
         yield mem
@@ -58,6 +62,13 @@ def write_few(mem: Semmem) -> None:
         store(mem).transaction(partial(postings.flush, namespaces=["n0"]))
         store(mem).transaction(partial(postings.compact, namespace="n0"))
         mem.update(f"f{n}", text="Ada met Mill.", namespace="n0")
+
+
+def change_the_note(store: PostgresStore, row_id: int, number: int) -> None:
+    """Compare the one note with what is stored, and index another text for it."""
+    assert store.stored_memories([("first", "one")])
+    assert store.vectors.stored_vectors([("first", "one")])
+    assert store.reindex("first", [(row_id, extract(f"Another{number} note."))]) == 1
 
 
 def store(mem: Semmem) -> PostgresStore:
@@ -117,3 +128,15 @@ def test_joining_rows_reads_the_rows_of_the_keys_once_whatever_the_server_knows_
     planned = store(grown).run(plan)
     assert [table for table, _ in scans(planned)] == ["posting"] * 3
     assert "Nested Loop" not in repr(planned)
+
+
+def test_a_look_up_in_a_transaction_of_the_caller_leaves_the_planning_of_what_follows_as_it_was(grown: Semmem) -> None:
+    def mode(connection: Connection) -> Any:
+        row = connection.execute("SHOW plan_cache_mode").fetchone()
+        assert row is not None
+        return row[0]
+
+    before = store(grown).run(mode)
+    with store(grown).whole():
+        assert len(store(grown).payload_hashes([("n1", "m1"), ("n2", "m2")])) == 2
+        assert store(grown).run(mode) == before

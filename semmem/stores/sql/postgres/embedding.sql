@@ -50,6 +50,10 @@ ORDER BY cosine DESC, ord LIMIT %(depth)s;
 -- Plan for the given parameters: with an unknown LIMIT, or filters that may be NULL, the index would not be used.
 SET LOCAL plan_cache_mode TO force_custom_plan;
 
+-- plan_for_any --
+-- Keep one plan for any parameters, as the session does, in the rest of a transaction that goes on.
+SET LOCAL plan_cache_mode TO force_generic_plan;
+
 -- nearest_breadth --
 -- Set how many candidates the index scan considers, for this transaction.
 SELECT set_config('hnsw.ef_search', %(breadth)s, true);
