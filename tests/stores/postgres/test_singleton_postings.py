@@ -11,7 +11,8 @@ import pytest
 from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import POSTING
 from semmem.stores.postgres import upkeep
-from semmem.stores.postgres.postings import FIRST_KEY, LAST_KEY
+from semmem.stores.postgres.postings import FIRST_KEY, LAST_KEY, flush
+from semmem.stores.postgres.store import PostgresStore
 from semmem.stores.postgres.upkeep import LONE_FULL
 from tests.stores.audit import check, singleton, sql
 
@@ -152,3 +153,14 @@ def test_a_key_that_several_memories_of_another_namespace_have_is_that_of_one_me
     assert sql(mem, "SELECT name FROM posting WHERE namespace = 'here'") == [("Owl 0",)]  # what it is about
     assert sql(mem, "SELECT count(*) FROM posting WHERE namespace = 'other'")[0][0] > 0
     check(mem)
+
+
+def test_a_flush_takes_the_pending_memories_of_its_namespace_alone(mem: Semmem) -> None:
+    """Row ids are those of a namespace, so both memories have the first."""
+    assert isinstance(mem.store, PostgresStore)
+    for namespace, text in (("here", "Ada Lovelace met Bob."), ("there", "Zebra Street leads to Gnu Hill.")):
+        mem.remember(text, id="a", namespace=namespace)
+    assert mem.store.transaction(partial(flush, namespaces=["here"])) == 1
+    names = sql(mem, "SELECT namespace, name FROM semmem.posting WHERE name IN ('Ada Lovelace', 'Gnu Hill')")
+    assert names == [("here", "Ada Lovelace")]
+    assert mem.store.rows("pending_namespaces", {}) == [("there", 1)]
