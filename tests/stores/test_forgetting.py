@@ -288,7 +288,8 @@ def test_a_table_in_use_is_not_waited_for_for_ever_and_what_is_left_is_said(
         reader.execute("SELECT count(*) FROM memory")
         with pytest.raises(
             semmem.StoreUnavailable,
-            match=r"are forgotten, but .*: another program, .*, keeps using the table semmem\.memory; try again later",
+            match=r"are forgotten, but .*: another program, such as a backup or `semmem maintain`, "
+            r"keeps using the table semmem\.memory; try again later",
         ):
             mem.forget("a", hard=True)
     assert mem.stats().memories == 0

@@ -370,7 +370,6 @@ def test_an_interrupt_ends_the_second_rewriting_too(
 ) -> None:
     """The first connection is ``busy`` when it comes, or waits for the second one."""
     rewrite, started, cancelled = forget._rewrite, threading.Event(), list[bool]()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 
     def interrupt() -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -399,6 +398,7 @@ def test_an_interrupt_ends_the_second_rewriting_too(
         mem.remember("The heron sleeps.", id="gone")
         with monkeypatch.context() as patch:
             patch.setattr(forget, "_rewrite", slow)
+            before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
             try:
                 with pytest.raises(KeyboardInterrupt):
                     mem.forget("gone", hard=True)

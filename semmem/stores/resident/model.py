@@ -33,7 +33,7 @@ from semmem.stores.packed_postings import ascending, in_order, mentions
 from semmem.stores.resident.block import Block, Rows, runs
 from semmem.text.tokens import author_key
 
-__all__ = ["MOST_FOLLOWED", "Model", "State"]
+__all__ = ["Model", "State"]
 
 _NOTHING = np.zeros(0, dtype=np.int64)
 _NONE = Corrections()
@@ -41,7 +41,7 @@ _UNSURE = 4e-6
 """The error of a single-precision product of unit vectors is below this; products this near the cut are recomputed."""
 _VECDOT = hasattr(np, "vecdot")
 """Numpy 1 has none; there its other way without threads takes half as long again."""
-MOST_FOLLOWED = 5_000
+_MOST_FOLLOWED = 5_000
 """A model that more memories were written after is read anew: following takes 90 us a memory, reading 40 to 70."""
 _TAIL = 1_000
 """The size of the small block, or the number of removed memories, at which both blocks are rebuilt into one."""
@@ -71,11 +71,11 @@ class State(NamedTuple):
         """Return whether the table of changes names everything that changed since ``before``.
 
         A segment of postings, or a merge of some, changes no memory. Other changes advance the sequence number alone:
-        re-extracted memories, a rebuild. Nor does it follow where more than MOST_FOLLOWED memories were written.
+        re-extracted memories, a rebuild. Nor does it follow where more than 5,000 memories were written.
         """
         change_count = (self.changes - before.changes) + (self.segments - before.segments)
         named = self.place == before.place and 0 < self.sequence - before.sequence == change_count
-        return named and not self.dropping and self.written_since(before) <= MOST_FOLLOWED
+        return named and not self.dropping and self.written_since(before) <= _MOST_FOLLOWED
 
     def written_since(self, before: State) -> int:
         """Return how many memories were written or removed since ``before``, at least: a change may be of a batch."""
