@@ -58,6 +58,7 @@ __all__ = [
     "on_nodes",
     "pipelined",
     "pipelined_transaction",
+    "planned_transaction",
     "sent",
 ]
 
@@ -484,13 +485,8 @@ class Pooled:
         """
 
         def read(connection: Connection, some: Sequence[_Query]) -> list[list[TupleRow]]:
-            goes_on = planned and connection.info.transaction_status == TransactionStatus.INTRANS  # a part of a whole
-            with pipelined_transaction(connection) if planned else pipelined(connection):
-                if planned:
-                    connection.execute(_SQL["plan_for_these"])
+            with planned_transaction(connection) if planned else pipelined(connection):
                 cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in some]
-                if goes_on and not on_nodes(connection):
-                    connection.execute(_SQL["plan_for_any"])
             return [[] if cursor.rownumber is None else cursor.fetchall() for cursor in cursors]
 
         def work(connection: Connection) -> list[list[TupleRow]]:
@@ -657,6 +653,20 @@ def pipelined_transaction(connection: Connection, behind: Callable[[], object] =
             connection.rollback()
         if not committed or not isinstance(error, psycopg.Error):
             raise
+
+
+@contextmanager
+def planned_transaction(connection: Connection) -> Iterator[None]:
+    """Send the statements of the block as ``pipelined_transaction`` does, planned for their parameters and the tables.
+
+    In a part of a whole the connection's way of planning comes back behind them.
+    """
+    goes_on = connection.info.transaction_status == TransactionStatus.INTRANS
+    with pipelined_transaction(connection):
+        connection.execute(_SQL["plan_for_these"])
+        yield
+        if goes_on and not on_nodes(connection):
+            connection.execute(_SQL["plan_for_any"])
 
 
 def _sides(queries: Sequence[_Query]) -> list[list[int]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pgvector import Vector
 
 from semmem.model.exchange import Scope, placed
-from semmem.stores.postgres.connection import pipelined_transaction
+from semmem.stores.postgres.connection import planned_transaction
 from semmem.stores.postgres.encoding import made_by
 from semmem.stores.postgres.typed import Connection
 from semmem.stores.sql_files import statements
@@ -78,8 +78,7 @@ def _indexed(
         count = min(_WIDEST, 4 * count)
     statement = with_index("nearest_indexed", dimensions)
     index_parameters = {**parameters, "candidates": count, "depth": count}
-    with pipelined_transaction(connection):
-        connection.execute(_SQL["plan_for_these"])
+    with planned_transaction(connection):
         # a search that is narrower than what is wanted would begin again where it ends
         connection.execute(_SQL["nearest_breadth"], {"breadth": str(min(2 * count, _BREADTH))})
         cursor = connection.execute(statement, index_parameters, binary=True)

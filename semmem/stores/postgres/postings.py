@@ -412,9 +412,7 @@ def flush_and_compact(
 
     A writer of few memories leaves to a ``bulk`` most of what it brought.
     """
-    if backlog is None:
-        ((row,),) = store.together(("backlog", {"namespace": namespace}), planned=True)
-        backlog = NamespaceBacklog._make(row)
+    backlog = backlog or _backlogs(store, [namespace])[namespace]
     segments = backlog.segments
     flushed = 0
     if _flushes(backlog, bulk):
@@ -434,11 +432,15 @@ def backlogs_due(
 
     Those that are not ``known`` are read in one round trip.
     """
-    unknown = [namespace for namespace in namespaces if namespace not in known]
-    queries = (("backlog", {"namespace": namespace}) for namespace in unknown)
-    read = store.together(*queries, planned=True) if unknown else ()
-    backlogs = {**known, **{n: NamespaceBacklog._make(row) for n, (row,) in zip(unknown, read, strict=True)}}
+    backlogs = {**known, **_backlogs(store, [namespace for namespace in namespaces if namespace not in known])}
     return {n: one for n in namespaces if _flushes(one := backlogs[n], bulk) or _compacts(one.segments, bulk)}
+
+
+def _backlogs(store: PostgresStore, namespaces: Sequence[str]) -> dict[str, NamespaceBacklog]:
+    """Read the backlogs of some namespaces in one round trip; for none, nothing is sent."""
+    queries = [("backlog", {"namespace": namespace}) for namespace in namespaces]
+    read = store.together(*queries, planned=True) if queries else ()
+    return {n: NamespaceBacklog._make(row) for n, (row,) in zip(namespaces, read, strict=True)}
 
 
 def _flushes(backlog: NamespaceBacklog, bulk: bool) -> bool:
