@@ -77,13 +77,23 @@ def store(mem: Semmem) -> PostgresStore:
 
 
 def without_counting(connection: Connection) -> None:
-    for table in OF_MEMORIES:
+    tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'semmem'").fetchall()
+    for (table,) in tables:
         connection.execute(f"VACUUM (ANALYZE) semmem.{table}")
         connection.execute(f"ALTER TABLE semmem.{table} SET (autovacuum_enabled = off)")
 
 
 def plans(connection: Connection) -> dict[str, dict[str, Any]]:
-    """Return the plan of each statement that the connection has prepared and planned for any parameters."""
+    """Return the plan of each statement that the connection has prepared and planned for any parameters.
+
+    Where the server has dropped a plan, as it may at any time, it makes a new one as it would for a writer.
+    """
+    with connection.transaction():
+        connection.execute(statements("postgres")["by_index"])
+        return kept_plans(connection)
+
+
+def kept_plans(connection: Connection) -> dict[str, dict[str, Any]]:
     prepared = connection.execute(
         "SELECT name, statement, cardinality(parameter_types), generic_plans FROM pg_prepared_statements"
     ).fetchall()
