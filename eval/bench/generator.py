@@ -95,6 +95,11 @@ class Generator:
         ranks: list[int] = np.searchsorted(self._edges[size], draw.random(count)).tolist()
         return ranks
 
+    def namespace(self, number: int) -> str:
+        """Return the namespace of memory ``number``, which costs less than to make the memory."""
+        draw = np.random.default_rng([self.seed, 9, number])
+        return f"n{self._ranks(draw, self.namespaces, 1)[0]}"
+
     def memory(self, number: int) -> dict[str, Any]:
         """Return memory ``number`` as the keywords of ``remember``, without its vector."""
         draw = np.random.default_rng([self.seed, 4, number])
@@ -115,7 +120,7 @@ class Generator:
             "id": f"m{number}",
             "text": ". ".join(sentence[:1].upper() + sentence[1:] for sentence in sentences) + ".",
             "title": names[3] if number % 5 == 0 else None,
-            "namespace": f"n{self._ranks(draw, self.namespaces, 1)[0]}",
+            "namespace": self.namespace(number),
             "session": f"s{number // 40}",
             "position": number % 40,
             "tags": [

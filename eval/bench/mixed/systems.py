@@ -32,6 +32,8 @@ __all__ = ["SYSTEMS", "Item", "System", "absent"]
 _HITS = 10
 _LIST = 10_000
 """Memories that a system is given at once when it is filled."""
+_LONG, _BATCH = 50_000, 2_000
+"""Memories of a list and of a batch for semmem, which reads a list in two processes and a stream in one."""
 _THREADS = 16
 """Connections that a system may open: one for each thread of the load, and some more."""
 _PIDS = "SELECT pid FROM pg_stat_activity"
@@ -108,7 +110,7 @@ def _batches(items: Iterator[Item], size: int = _LIST) -> Iterator[list[Item]]:
 class Embedded(System):
     """semmem, PostgreSQL."""
 
-    note = "embedded PostgreSQL, three legs, default settings, filled in batches of 10,000; maintain is its upkeep"
+    note = "embedded PostgreSQL, three legs, default settings, filled by lists of 50,000; maintain is its upkeep"
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -119,7 +121,8 @@ class Embedded(System):
         return f"embedded://{folder.absolute()}"
 
     def fill(self, items: Iterator[Item]) -> None:
-        self._mem.remember_many(map(_fields, items), batch_size=_LIST)
+        for batch in _batches(items, _LONG):
+            self._mem.remember_many(list(map(_fields, batch)), batch_size=_BATCH)
         self._mem.maintain()
 
     def recall(self, namespace: str, text: str, vector: NDArray[Any]) -> list[str]:
@@ -150,7 +153,7 @@ class Embedded(System):
 class OneFile(Embedded):
     """semmem, SQLite."""
 
-    note = "one SQLite file, three legs, default settings, filled in batches of 10,000; maintain is its upkeep"
+    note = "one SQLite file, three legs, default settings, filled by lists of 50,000; maintain is its upkeep"
 
     def _url(self, folder: Path) -> str:
         return f"sqlite:{folder.absolute() / 'semmem.db'}"
