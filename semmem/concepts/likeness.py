@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from semmem.concepts.claim_words import EMPTY, FIRST, NUMBERS, SAME, VERBS, WORD
 from semmem.concepts.claims import Change, Claim, change_between, claims, read_word
@@ -31,6 +31,7 @@ __all__ = [
     "changed",
     "claim_keys",
     "likeness_keys",
+    "may_be_alike",
     "outlines",
     "resemblance",
     "sketches",
@@ -55,6 +56,7 @@ _WRITTEN_VALUES = """
     september october november december red green blue yellow black white grey gray orange purple pink brown
     silver gold
 """
+_Kind: TypeAlias = Literal["", "me", "name", "same", "plain"]
 _DIGIT = re.compile(r"\d")
 _VALUES = frozenset(_WRITTEN_VALUES.split())
 
@@ -134,13 +136,15 @@ def _statements(text: str, author: str | None) -> Iterator[tuple[str, str]]:
 
 def _statement_words(
     sentence: str, me: str, most: int
-) -> tuple[dict[str, None], dict[str, None], set[str], bool, bool]:
+) -> tuple[dict[str, int], dict[str, int], set[str], bool, bool]:
     """Return subject words, other words, names, whether it tells a change, and whether it was read to its end.
+
+    Words come with their hashes.
 
     Reading may stop after ``most`` words, because the subject's words come first.
     """
-    subject: dict[str, None] = {}
-    others: dict[str, None] = {}
+    subject: dict[str, int] = {}
+    others: dict[str, int] = {}
     names: set[str] = set()
     verb = says = leads = False
     whole = True
@@ -148,20 +152,20 @@ def _statement_words(
     if words and words[0][0].isupper():
         words[0] = words[0].lower()  # then its capital does not mean a name
     for written in words:
-        part, word, is_verb = _word(written)
+        part, word, hashed, is_verb = _word(written)
         verb = verb or is_verb
         if part == "":
             continue
         if part == "same":
             says = True
             leads = leads or word == "lead"
-            others[word] = None
+            others[word] = hashed
         else:
             if part == "me":
-                word = me
+                word, hashed = me, _hash(me)
             elif part == "name":
                 names.add(word)
-            (others if verb else subject)[word] = None
+            (others if verb else subject)[word] = hashed
         if (len(subject) + len(others) if verb else len(subject)) >= most:
             whole = False
             break
@@ -185,11 +189,10 @@ def _hints(low: str) -> bool:
 def _keys(sentence: str, me: str) -> set[int]:
     """Return the keys of a sentence: its subject with the next words, and single words where there are few."""
     subject, others, names, tells, whole = _statement_words(sentence, me, _MOST_WORDS)
-    words = list(subject)
-    words += [word for word in others if word not in subject]
-    plain = [word for word in words if word not in names] if whole else ()
-    keys = set(map(_hash, plain)) if len(plain) <= 2 else set()
-    near = [_hash(word) for word in words[:_MOST_WORDS]]
+    words = subject | others
+    plain = [hashed for word, hashed in words.items() if word not in names] if whole else ()
+    keys = set(plain) if len(plain) <= 2 else set()
+    near = list(words.values())[:_MOST_WORDS]
     about = len(near) if tells or not subject else min(len(subject), _SUBJECTS)
     for place in range(about):
         one = near[place]
@@ -198,23 +201,30 @@ def _keys(sentence: str, me: str) -> set[int]:
     return keys
 
 
-@lru_cache(maxsize=16_384)
-def _word(written: str) -> tuple[Literal["", "me", "name", "same", "plain"], str, bool]:
-    """Return the kind of a word, its form in a frame, and whether it is a verb; the kind is "" for an empty word."""
+@lru_cache(maxsize=32_768)
+def _word(written: str) -> tuple[_Kind, str, int, bool]:
+    """Return the kind of a word, its form in a frame with its hash, and whether it is a verb.
+
+    The kind is "" for an empty word.
+    """
     word, stemmed, cue = read_word(written)
-    verb = word in VERBS
+    kind, form = _form(written, word, stemmed, cue)
+    return kind, form, _hash.__wrapped__(form) if kind else 0, kind != "me" and word in VERBS
+
+
+def _form(written: str, word: str, stemmed: str, cue: bool) -> tuple[_Kind, str]:
     if word in FIRST:
-        return "me", word, False
+        return "me", word
     if word in EMPTY or not word.isalpha() or word in _VALUES or word in NUMBERS:
-        return "", word, verb
+        return "", word
     if written[0].isupper():
-        return "name", word, verb
+        return "name", word
     if (meaning := SAME.get(word)) is not None:
-        return "same", meaning, verb
-    return ("", word, verb) if cue else ("plain", stemmed, verb)
+        return "same", meaning
+    return ("", word) if cue else ("plain", stemmed)
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=1_024)
 def _hash(word: str) -> int:
     return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
 
@@ -281,6 +291,33 @@ def resemblance(one: str, other: str) -> float:
     """Return the share of shingles that two texts have in common, in [0, 1]; 0 where one is very short."""
     first, second = _shingles(one), _shingles(other)
     return len(first & second) / len(first | second) if first and second else 0.0
+
+
+def may_be_alike(one: str, other: str) -> bool:
+    """Return whether ``other`` has so many words of ``one`` that the two may be near-duplicates; costs little.
+
+    A word that ``other`` does not hold, not even within another word, takes three shingles with it, where it is a third
+    one of ``one``. Once these are more than near-duplicates may lack, ``resemblance`` is below ``ALIKE``.
+    """
+    shingles, words = _thirds(one)
+    low, missing = other.casefold(), 0
+    for word in words:
+        if word not in low:
+            missing += _SHINGLE
+            if missing > (1 - ALIKE) * shingles:
+                return False
+    return True
+
+
+@lru_cache(maxsize=64)
+def _thirds(text: str) -> tuple[int, Sequence[str]]:
+    """Return the number of shingles of a text, and each third word but those in fewer shingles than three.
+
+    No words are returned of a text that repeats a shingle.
+    """
+    shingles, words = _shingles(text), [word.casefold() for word in WORD.findall(text[:_LONGEST_TEXT])]
+    count = len(words) - _SHINGLE + 1
+    return count, words[_SHINGLE - 1 : count : _SHINGLE] if len(shingles) == count else ()
 
 
 @lru_cache(maxsize=1)

@@ -20,7 +20,7 @@ from heapq import nlargest
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from semmem.concepts.likeness import ALIKE, Outline, changed, likeness_keys, outlines, resemblance
+from semmem.concepts.likeness import ALIKE, Outline, changed, likeness_keys, may_be_alike, outlines, resemblance
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Row, Written
 from semmem.model.history import MADE_BY, MOST_SIMILAR, Link, PendingComparison, Similar
@@ -380,7 +380,7 @@ def compared(namespace: str, groups: Sequence[tuple[Text, Sequence[Text]]], poli
                 continue
             older, newer = sorted((one, other), key=lambda text: text.at)
             if not contradicts(newer, older):
-                if _of_one_length(older.text, newer.text):
+                if _of_one_length(older.text, newer.text) and may_be_alike(one.text, other.text):
                     share = resemblance(older.text, newer.text)
                     alike += [(share, other.at, newer, older)] if share >= ALIKE else []
             elif not any(older.at < text.at < newer.at and contradicts(text, older) for text in others):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.concepts.claims import change
-from semmem.concepts.likeness import ALIKE, changed, claim_keys, outlines, resemblance, sketches
+from semmem.concepts.likeness import ALIKE, changed, claim_keys, may_be_alike, outlines, resemblance, sketches
 
 HERE = Path(__file__).parent
 PAIRS = [
@@ -61,6 +61,29 @@ def test_texts_that_are_alike_have_a_band_in_common_and_others_none() -> None:
     assert first & near
     assert not first & other
     assert sketches(["Too short to tell.", ""]) == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("other", "possible"),
+    [
+        (TEXT.upper(), True),
+        (TEXT.replace("three", "3"), True),  # of ten runs three are missing, as many as .7 allows
+        (TEXT.replace("three", "3").replace("nine", "9"), False),  # six are
+        ("threesixnine", True),  # looked for within words, so this is no proof
+    ],
+)
+def test_a_text_that_lacks_too_many_words_of_another_is_not_compared_run_by_run(other: str, possible: bool) -> None:
+    assert may_be_alike(TEXT, other) is possible
+
+
+_FEW_WORDS = st.lists(st.sampled_from(["ab", "abc", "c", "DE", "ß", "İ", "fin"]), max_size=14).map(" ".join)
+
+
+@given(_FEW_WORDS, _FEW_WORDS, st.integers(0, 3))
+def test_near_duplicates_are_always_compared_run_by_run(start: str, end: str, without: int) -> None:
+    one, other = f"{start} {TEXT} {end}", f"{start} {TEXT[without:]} {end.swapcase()}"
+    assert may_be_alike(one, other) or resemblance(one, other) < ALIKE
+    assert may_be_alike(start, end) or resemblance(start, end) < ALIKE
 
 
 @given(st.lists(st.text(max_size=80), max_size=5))
