@@ -7,13 +7,14 @@ memories and applied whenever a memory or a question is read, so it outlives a r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from semmem.client.connection import Connection
 from semmem.concepts.names import name_of
 from semmem.legs.graph_names import Names
-from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.errors import InvalidInput, NotFound, StoreUnavailable
 from semmem.model.exchange import Corrections, Scope
 from semmem.model.filters import checked_filters, several_namespaces, whole
 from semmem.model.keywords import FilterValues
@@ -104,7 +105,9 @@ def maintain(mem: Connection) -> Mapping[str, int]:
     from semmem.write.derivations import Renewal
 
     moves = 0 if mem.store.life is None else mem.store.life.finish_moves()
-    accesses = mem.accesses.write()
+    accesses = 0
+    with suppress(StoreUnavailable):  # as where every connection is in use: these counts wait for the next write
+        accesses = mem.accesses.write()
     counted = {name: n for name, n in (("moves", moves), ("accesses", accesses)) if n}
     reader = mem.embedder_binding.embedder_or_reason
     renewal = Renewal(mem.store, mem.ingest, mem.extractor, reader, mem.settings.language)

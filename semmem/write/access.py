@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias
 
 from semmem.model.errors import SemmemError
@@ -88,17 +90,19 @@ class AccessCounter:
             return {id: self._waiting[namespace, id] for id in ids if (namespace, id) in self._waiting}
 
     def write(self, namespace: str | None = None) -> int:
-        """Write the counts in small transactions; return for how many memories. Raises what the store raises.
+        """Write the counts that wait now, in small transactions; return for how many memories.
 
-        Counts that could not be written are kept. With a ``namespace`` only those of its memories are written.
+        Those of recalls meanwhile wait for the next call: beside readers without a pause this one would never end.
+        Counts that could not be written are kept. With a ``namespace`` only those of its memories are written. Raises
+        what the store raises.
         """
         if self._life is None:
             return 0
         count = 0
         self._after_fork()
         with self._writing:
-            while some := self._take(namespace):
-                where = next(iter(some))[0]
+            for names in self._batches(namespace):
+                some, where = self._take(names), names[0][0]
                 try:
                     count += self._life.count_accesses(where, {id: access for (_, id), access in some.items()})
                 except BaseException:
@@ -159,13 +163,18 @@ class AccessCounter:
                 continue
             self._waiting[name] = access
 
-    def _take(self, namespace: str | None = None) -> dict[Name, Access]:
-        """Remove and return some counts of one namespace, in the order of their ids."""
+    def _batches(self, namespace: str | None) -> list[list[Name]]:
+        """Return the memories whose counts wait now, in order; a batch is of one namespace."""
+        with self._lock:
+            waiting = sorted(name for name in self._waiting if namespace in (None, name[0]))
+        groups = (list(names) for _, names in groupby(waiting, key=itemgetter(0)))
+        return [names[start : start + _AT_ONCE] for names in groups for start in range(0, len(names), _AT_ONCE)]
+
+    def _take(self, names: Sequence[Name]) -> dict[Name, Access]:
+        """Remove and return the counts of some memories."""
         self._after_fork()
         with self._lock:
-            names = sorted(name for name in self._waiting if namespace in (None, name[0]))
-            some = [name for name in names if name[0] == names[0][0]][:_AT_ONCE]
-            return {name: self._waiting.pop(name) for name in some}
+            return {name: self._waiting.pop(name) for name in names if name in self._waiting}
 
     def _after_fork(self) -> None:
         """Drop counts and locks inherited from a parent process, which writes its counts itself."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from eval.bench.measures import processor_s, tail
 from eval.bench.mixed import load, run, systems
 from eval.bench.mixed.load import Plan, Write, filled, loaded, writes
 from eval.bench.mixed.report import markdown, picture
-from eval.bench.mixed.systems import SYSTEMS, Item, absent
+from eval.bench.mixed.systems import SYSTEMS, Item, System, absent
 from eval.cli import app
 
 FEW = Plan(memories=40, namespaces=3, seconds=0.6, readers=2, writers=2, pace=20, upkeep_s=0.2)
@@ -85,6 +87,44 @@ def test_a_system_under_load_has_what_the_writers_stored_and_nothing_that_they_f
     assert set(row["recall"]) == {"p50_ms", "p95_ms", "p99_ms", "most_ms"}
     assert len(row["memory"]) >= 2
     assert row["bytes"] > 0
+
+
+class Noted(System):
+    """A system that notes what it is filled with, and whose upkeep takes as long as a load."""
+
+    items: ClassVar[list[Item]] = []
+
+    def __init__(self, folder: Path) -> None: ...
+
+    def fill(self, items: Iterator[Item]) -> None:
+        self.items[:] = items
+
+    def recall(self, namespace: str, text: str, vector: Any) -> list[str]:
+        return []
+
+    def remember(self, items: Sequence[Item]) -> None: ...
+
+    def forget(self, namespace: str, id: str) -> None: ...
+
+    def upkeep(self) -> None:
+        time.sleep(FEW.seconds)
+
+
+def test_a_system_is_filled_with_each_memory_once_and_one_namespace_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SYSTEMS, "noted", Noted)  # type: ignore[misc]
+    filled("noted", FEW, tmp_path)
+    assert sorted(int(item.id[1:]) for item in Noted.items) == list(range(40))
+    assert [name for name, _ in groupby(item.namespace for item in Noted.items)] == ["n0", "n1", "n2"]
+
+
+def test_upkeep_that_ends_only_after_the_load_is_said_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SYSTEMS, "noted", Noted)  # type: ignore[misc]
+    assert loaded("noted", FEW, tmp_path)["upkeep_late"] == 1
+    monkeypatch.setattr(Noted, "upkeep", lambda self: None)
+    quick = loaded("noted", replace(FEW, upkeep_s=0.05), tmp_path)
+    assert quick["upkeep_late"] <= 1 < len(quick["upkeep_s"])  # at most the one that was running
 
 
 def test_what_fails_under_load_is_counted_by_verb_and_reason_and_the_thread_goes_on() -> None:
@@ -171,13 +211,13 @@ def measured(**more: Any) -> dict[str, Any]:
     row = {
         "recall": times, "write": times, "recalls_per_s": 80.0, "writes_per_s": 4.0, "found": 0.99, "grown_mb": 5.0,
         "errors": {}, "errors_in_all": 0, "degraded": {}, "memory": [look, look, {**look, "s": 60.0}],
-        "processor_s": {"process": 50.0, "server": 12.5}, "bytes": 3 * 2**20,
+        "processor_s": {"process": 50.0, "server": 12.5}, "bytes": 3 * 2**20, "upkeep_s": [1.5, 2.0], "upkeep_late": 0,
     }  # fmt: skip
     return {"fill": {"memories_per_s": 400.0, "bytes": 2 * 2**20}, "load": {**row, **more}}
 
 
 def test_the_report_and_the_picture_have_each_system_and_what_failed() -> None:
-    failed = measured(errors={"forget: OSError: full": 2}, errors_in_all=2, degraded={"dense: late": 1})
+    failed = measured(errors={"forget: OSError: full": 2}, errors_in_all=2, degraded={"dense: late": 1}, upkeep_late=1)
     result = {
         "plan": {"memories": 1000, "namespaces": 10, "seconds": 60.0, "readers": 8, "writers": 2, "pace": 2.0,
                  "upkeep_s": 600.0},
@@ -189,6 +229,8 @@ def test_the_report_and_the_picture_have_each_system_and_what_failed() -> None:
     assert "| semmem | 400 | 2 | 3 | 120 / 120 | 5 | 62.5 |" in text
     assert "| LanceDB | 10 / 20 / 30 | 80 | 0.99 | 10 / 20 / 30 | 4 | 3 |" in text
     assert "- LanceDB, 2 times: forget: OSError: full\n- LanceDB, 1 times: degraded, dense: late" in text
+    assert "maintain is its upkeep. Upkeep, s: 1.5, 2.\n" in text
+    assert "optimize is its upkeep. Upkeep, s: 1.5, 2, the last ended only after the load.\n" in text
     assert "- txtai is skipped." in text
     drawn = picture(result)
     assert drawn.count("<svg") == 1

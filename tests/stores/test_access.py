@@ -117,6 +117,31 @@ def test_what_could_not_be_written_is_counted_on_and_never_twice() -> None:
     counted.close()
 
 
+def test_what_is_noted_while_counts_are_written_waits_for_the_next_write() -> None:
+    class Busy(Sink):
+        def count_accesses(self, namespace: str, counts: dict[str, Access]) -> int:
+            assert self.calls < 9, "It never ends."
+            both.note([("m", "a"), (f"n{self.calls}", "b")])  # as recalls without a pause do
+            return super().count_accesses(namespace, counts)
+
+    sink = Busy()
+    both = counter(sink)
+    both.note([("k", "a"), ("m", "a")])
+    assert both.write() == 2
+    assert sink.held == {("k", "a"): 1, ("m", "a"): 2}
+    assert both.waiting("m", ["a"])["a"].count == 1
+    assert both.waiting("n0", ["b"])["b"].count == 1
+
+
+def test_more_memories_of_a_namespace_than_one_transaction_takes_are_all_written() -> None:
+    sink = Sink()
+    both = counter(sink)
+    both.note([("n", f"m{n}") for n in range(501)] + [("o", "m")])
+    assert both.write("n") == 501
+    assert sink.calls == 2
+    assert both.write() == 1
+
+
 def test_a_note_waits_for_no_write(monkeypatch: pytest.MonkeyPatch) -> None:
     sink = Sink()
     sink.open.clear()
@@ -195,6 +220,25 @@ def test_counts_are_kept_over_a_close_an_update_and_a_forget_that_is_taken_back(
         mem.recall("ferry")
         assert counts(mem, "ferry") == [2]
         assert mem.get("ferry") == mem.recall("ferry")[0].memory  # counts are no part of what a memory is
+
+
+def test_maintain_does_the_rest_where_no_counts_can_be_written_now(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(mem)
+    mem.recall("ferry")
+    mem.recall("bus")
+
+    def in_use(life: Any, namespace: str, counts: dict[str, Access]) -> int:
+        raise StoreUnavailable("No connection to this store is idle.")
+
+    with monkeypatch.context() as busy:
+        busy.setattr(type(life_of(mem.store)), "count_accesses", in_use)
+        done = mem.maintain()
+        assert "accesses" not in done
+        assert done.keys() & {"folded", "joined"}
+    assert mem.maintain()["accesses"] == 2
+    assert counts(mem, "ferry", "bus") == [1, 1]
 
 
 def test_what_is_forgotten_meanwhile_leaves_no_count_behind(mem: Semmem) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
+from semmem.stores.postgres import saved as names
 from semmem.stores.resident import loading, saved
 from semmem.stores.sqlite import resident
 from tests.stores.resident.trio import QUESTIONS, change
@@ -323,3 +324,22 @@ def test_an_erasure_that_is_undone_loses_the_saved_model_and_no_memory(url: str,
         said(mem)
         assert said(mem) == before
     assert len(saved_in(folder)) == 1
+
+
+# ---------------------------------------------------------------------- many namespaces
+
+
+def test_maintain_asks_nothing_of_a_namespace_that_is_too_small_to_be_saved(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    for module in (resident, names):
+        before = module._state
+        monkeypatch.setattr(module, "_state", lambda c, n, before=before: asked.append(n) or before(c, n))
+    with opened(url) as mem:
+        for n in range(3):
+            mem.remember("The Crane Gate.", id="one", namespace=f"small{n}")
+        mem.remember_many([{"text": f"The Crane Gate {n}.", "namespace": "large"} for n in range(2)])
+        asked.clear()
+        mem.maintain()
+        assert set(asked) == {"large"}

@@ -213,6 +213,7 @@ class _Load:
         memory.append(self._memory())
         after = self._processors()
         return _summed(readers, writers, kept, elapsed) | {
+            "upkeep_late": sum(at > plan.seconds for at in kept.ended.get("upkeep", ())),
             "memory": memory,
             "grown_mb": _grown(memory),
             "processor_s": {what: round(after[what] - before[what], 1) for what in after},

@@ -55,7 +55,7 @@ def markdown(result: Mapping[str, Any]) -> str:
         sizes = [f"{one['bytes'] / 2**20:.0f}" for one in (fill, load)]
         rate, processor = f"{fill['memories_per_s']:g}", f"{used['process'] + used['server']:g}"
         out.append(row([name, rate, *sizes, resident, _number(load["grown_mb"]), processor]))
-    out += ["", *(f"- {name}: {SYSTEMS[name].note}." for name in measured)]
+    out += ["", *(f"- {name}: {SYSTEMS[name].note}. {_upkeep(load)}" for name, load in measured.items())]
     out += [f"- {one['skipped']}" for one in result["systems"].values() if "skipped" in one]
     for name, load in measured.items():
         failed = {**load["errors"], **{f"degraded, {why}": times for why, times in load["degraded"].items()}}
@@ -116,6 +116,12 @@ def _times(times: Mapping[str, float]) -> str:
 def _resident(look: Mapping[str, float | None]) -> str:
     process, server = look["process_mb"], look["server_mb"]
     return "" if process is None or server is None else f"{process + server:.0f}"
+
+
+def _upkeep(load: Mapping[str, Any]) -> str:
+    """Say how long upkeep took, and whether the load was over before its end, so that it would have taken longer."""
+    took = ", ".join(f"{seconds:g}" for seconds in load["upkeep_s"]) or "none"
+    return f"Upkeep, s: {took}{', the last ended only after the load' if load.get('upkeep_late') else ''}."
 
 
 def _number(value: float | None) -> str:

@@ -129,7 +129,8 @@ class FileModels:
         """
         if not self.budget or not self._file.is_ready or self._file.in_whole is not None:
             return
-        for namespace in [n for (n,) in self._file._rows("namespaces", {})] if every else self.sizes:
+        large = self._file._rows("namespace_large", {"least": files.FEWEST}) if every else ()
+        for namespace in [n for (n,) in large] if every else self.sizes:
             try:
                 self._save(namespace, every)
             except (OSError, MemoryError, sqlite3.Error, SemmemError) as error:

@@ -137,7 +137,8 @@ def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
 def _report(store: SqliteStore) -> dict[str, int]:
     """Return the counts that a person should look at, without zeros: see Semmem.maintain."""
     counts = {name: int(store._rows(f"upkeep_{name}", {})[0][0]) for name in ("orphans", "contradictions")}
-    counts["hubs"] = sum(store.graph.hubs(namespace, GraphSettings().max_df) for namespace in store.namespaces())
+    cap = GraphSettings().max_df  # a smaller namespace has no name that more memories mention
+    counts["hubs"] = sum(store.graph.hubs(n, cap) for (n,) in store._rows("namespace_large", {"least": cap + 1}))
     return {name: count for name, count in counts.items() if count}
 
 

@@ -45,6 +45,8 @@ def grown(module_url: str) -> Iterator[Semmem]:
         mem.remember("One note.", id="one", namespace="first")
         mem.maintain()  # leaves tables of postings empty, and the server knows how many rows they have
         store(mem).run(without_counting)
+        for _ in range(6):  # before a writer asks the same in its transaction
+            assert postings.backlogs_due(store(mem), ["first"], {}, bulk=True) == {}
         write_few(mem)
         (row_id,) = mem.store.row_ids_of("first", "one")
         for number in range(6):

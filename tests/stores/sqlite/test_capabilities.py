@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import semmem
+from semmem.stores.sqlite.graph import SqliteGraph
 from semmem.stores.sqlite.store import SqliteStore
 from semmem.stores.sqlite.write import token
 from semmem.text.passages import term_key
@@ -20,6 +21,19 @@ def test_maintenance_joins_the_index_once_and_changes_no_answer(mem: semmem.Semm
     assert first["joined"] > 0
     assert not any(mem.maintain().values())
     assert [(h.memory.id, h.score) for h in mem.recall("rye bakery", namespace="n")] == before
+
+
+def test_maintain_reads_no_small_namespace_to_count_the_names_that_more_than_thirty_memories_mention(
+    mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for namespace, count in (("small", 30), ("large", 31)):
+        items = [{"text": f"Ada Lovelace met owl {n}.", "namespace": namespace} for n in range(count)]
+        mem.remember_many(items)
+    read: list[str] = []
+    before = SqliteGraph.hubs
+    monkeypatch.setattr(SqliteGraph, "hubs", lambda self, n, most: read.append(n) or before(self, n, most))
+    assert mem.maintain()["hubs"] == 1
+    assert read == ["large"]
 
 
 def test_texts_read_anew_in_another_language_match_by_its_stems(mem: semmem.Semmem, file: Path) -> None:
