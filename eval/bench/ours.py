@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -41,6 +41,8 @@ _COLD = 3
 _LOAD_S = 60.0
 _TEXT_IN = "text in"
 """The namespace in which a sample is stored by its texts; it is dropped again."""
+_MEANWHILE = "written meanwhile"
+"""The session of what a writer stores beside readers; it is forgotten again."""
 _LIST = 10_000
 _STREAM_FROM = 200_000
 """New memories from which they are stored as one stream, in which nobody holds a list of them."""
@@ -119,11 +121,17 @@ class Ours:
 
     def __enter__(self) -> Ours:
         self.mem = semmem.connect(self.url, embedder=self.embedder, pool_size=10)
+        self._tidy()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.mem.close()
         EmbeddedServer(self.folder).stop()
+
+    def _tidy(self) -> None:
+        """Remove what an interrupted measurement has left: a sample stored by its texts, memories of the writer."""
+        self.mem.drop_namespace(_TEXT_IN)
+        self.mem.forget(namespace=self.namespace, filters={"sessions": [_MEANWHILE]})
 
     def grow(self, size: int) -> dict[str, Any]:
         """Store the first ``size`` memories with their vectors, and maintain; return rates (1/s) and seconds."""
@@ -135,16 +143,12 @@ class Ours:
             self.mem.maintain()
             maintenance = time.perf_counter() - start
         rate = round((size - before) / seconds, 1) if seconds else None
-        parts = self._parts(size)
-        extraction = (size - before) / parts["extraction_per_s"]
         return {
             "stored": size - before,
             "memories_per_s": rate,
             **filled,
-            "database_s": round(max(0.0, seconds - extraction), 2),  # without extraction, estimated by its rate
             "maintain_s": round(maintenance, 2),
             "index_s": round(sum(indexing), 2),  # of maintain_s
-            **parts,
         }
 
     def _as_lists(self, first: int, last: int) -> dict[str, float]:
@@ -185,8 +189,11 @@ class Ours:
         most = max(most, resident_mb(os.getpid()) or 0.0)
         return {"remember_s": round(seconds, 2), "grown_mb": round(most - before, 1)}
 
-    def _parts(self, size: int) -> dict[str, Any]:
-        """Time what a sample takes: extraction, embedding by the real model, all with storing, and its competitor."""
+    def parts(self, size: int, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """Time what a sample takes: extraction, embedding by the real model, all with storing, and its competitor.
+
+        "database_s" is how long ``stored``, the answer of ``grow``, took without extraction, estimated by its rate.
+        """
         from semmem.extractors import Rules
 
         sample = [self.generator.memory(number) for number in range(max(0, size - _SAMPLE), size)]
@@ -196,7 +203,9 @@ class Ours:
             rules.extract(item["text"], item["title"])
         extraction = time.perf_counter() - start
         texts = [item["text"] for item in sample]
+        of_all = stored["stored"] * extraction / len(sample)
         rates = {
+            "database_s": round(max(0.0, stored["remember_s"] - of_all), 2),
             "extraction_per_s": round(len(sample) / extraction, 1),
             "embedding_per_s": _rate(self.embedder.inner, texts),
         }
@@ -230,7 +239,8 @@ class Ours:
             answer = with_vector(number)
             hits += questions[number].about in [hit.memory.id for hit in answer]
             for leg, took in answer.timings.items():
-                legs.setdefault(leg, []).append(took)
+                if leg != "total":  # the recall itself
+                    legs.setdefault(leg, []).append(took)
 
         count = len(questions)
         self.in_memory = self._wait_until_in_memory(lambda: with_vector(0))
@@ -279,7 +289,7 @@ class Ours:
                 for number in islice(rest, 20):
                     item = {
                         **self.generator.memory(number),
-                        "session": "written meanwhile",
+                        "session": _MEANWHILE,
                         "namespace": self.namespace,
                     }
                     batch.append({**item, "vector": None})
@@ -295,7 +305,7 @@ class Ours:
             finally:
                 stop.set()
                 thread.join()
-                writer.forget(namespace=self.namespace, filters={"sessions": ["written meanwhile"]})
+                writer.forget(namespace=self.namespace, filters={"sessions": [_MEANWHILE]})
 
     def _cold(self, questions: Sequence[Question]) -> dict[str, Any]:
         """Time ``semmem recall`` as a process of its own, from its start to its end, with the server up.
@@ -323,18 +333,21 @@ class Ours:
         return EmbeddedServer(self.folder).ensure_running()
 
     def space(self) -> dict[str, Any]:
-        """Return bytes on disk, those of each table, and the resident memory of this process and of the server."""
+        """Return bytes on disk, and those of each table."""
         with psycopg.connect(self.server(), autocommit=True) as connection:
             connection.execute("CHECKPOINT")
             tables: dict[str, int] = dict(connection.execute(_TABLES).fetchall())
-            pids = [row[0] for row in connection.execute("SELECT pid FROM pg_stat_activity").fetchall()]
-        shares = [share for pid in pids if (share := resident_mb(pid)) is not None]
         return {
             "bytes": bytes_of(self.folder),
             "tables": {name: size for name, size in tables.items() if size > 65536},
-            "resident_mb": resident_mb(os.getpid()),
-            "server_mb": round(sum(shares), 1) if shares else None,
         }
+
+    def resident(self) -> dict[str, Any]:
+        """Return the resident memory of this process, models and texts of the benchmark included, and of the server."""
+        with psycopg.connect(self.server(), autocommit=True) as connection:
+            pids = [row[0] for row in connection.execute("SELECT pid FROM pg_stat_activity").fetchall()]
+        shares = [share for pid in pids if (share := resident_mb(pid)) is not None]
+        return {"resident_mb": resident_mb(os.getpid()), "server_mb": round(sum(shares), 1) if shares else None}
 
 
 class _Seeded:

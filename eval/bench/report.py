@@ -79,7 +79,11 @@ def markdown(result: Mapping[str, Any]) -> str:
     out.append(row(["on disk", *(_mib(rows[size]["space"]["bytes"]) for size in sizes)]))
     for table in dict.fromkeys(t for size in sizes for t in rows[size]["space"]["tables"]):
         out.append(row([f"table {table}", *(_mib(rows[size]["space"]["tables"].get(table, 0)) for size in sizes)]))
-    for key, name in (("resident_mb", "resident, this process"), ("server_mb", "resident, connections of the server")):
+    resident = (
+        ("resident_mb", "resident, this process, with the models and texts of the benchmark"),
+        ("server_mb", "resident, connections of the server"),
+    )
+    for key, name in resident:
         out.append(row([name, *(_number(rows[size]["space"][key]) for size in sizes)]))
     if result.get("path"):
         out += ["", "## What a verb passes through (counted, not timed)", "", *head(["", *_COUNTS.values()])]

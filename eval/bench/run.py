@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import time
@@ -16,6 +15,8 @@ from eval.bench import others
 from eval.bench.generator import Generator, Question, TitledGenerator
 from eval.bench.measures import asked, growth, timed_calls
 from eval.bench.ours import Ours
+from eval.bench.record import Record
+from eval.datasets import DatasetError
 from eval.experiments.evidence.provenance import COMMIT, installed
 
 __all__ = ["COMPARED", "bench", "ratios"]
@@ -46,65 +47,79 @@ def bench(
 ) -> dict[str, Any]:
     """Measure every size and return the result; ``folder`` holds the store and the results so far.
 
-    An interrupted run with the same settings resumes after the last complete size.
+    An interrupted run with the same settings resumes after the last complete size, or, once the store has been filled
+    up to the next one, with its questions. Raises DatasetError for a folder with anything else in it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     titled = shape == "titled"
     generator = TitledGenerator(seed, count=max(sizes)) if titled else Generator(seed, namespaces=namespaces)
     about: dict[str, Any] = {"seed": seed, "namespaces": namespaces, "questions": questions, "rounds": rounds}
     if titled:
         about |= {"shape": shape, "of": max(sizes)}
-    file = folder / "measured.json"
-    record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    if record.get("about") != about:
-        record = {"about": about, "sizes": {}}
+    record = Record(folder, about, "sizes")
     with Ours(folder / "store", generator, embedder) as ours:
         for size in sorted(sizes):
-            if str(size) in record["sizes"]:
-                say(f"{size:,}: measured already, in {file.name}.")
+            row = record.rows.get(str(size), {})
+            if "others" in row:
+                say(f"{size:,}: measured already, in {record.file.name}.")
                 continue
             if ours.mem.stats().memories > size:
                 say(f"{size:,}: skipped, for the store is larger already; remove {folder.name} to begin anew.")
                 continue
-            record["sizes"][str(size)] = _one_size(ours, generator, size, questions, rounds, beside, folder, say)
-            file.write_text(json.dumps(record, indent=1), encoding="utf-8")
+            if not row:
+                row = _stored(ours, size, say)
+                record.note(str(size), row)
+            asked_about = [generator.question(number, size) for number in range(questions)]
+            rest = _measured(ours, generator, size, asked_about, rounds, beside, folder, row, say)
+            record.note(str(size), row | rest)
+    done = {size: row for size, row in record.rows.items() if "others" in row}
+    if not done:
+        raise DatasetError("No size was measured, so there is no report.")
     return {
         **about,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {_processors()} processors, Python {platform.python_version()}",
         "version": semmem.__version__,
-        "sizes": record["sizes"],
-        "growth": _growth(record["sizes"]),
-        "ratios": ratios(record["sizes"]),
+        "sizes": done,
+        "growth": _growth(done),
+        "ratios": ratios(done),
     }
 
 
-def _one_size(
-    ours: Ours,
-    generator: Generator,
-    size: int,
-    count: int,
-    rounds: int,
-    beside: Sequence[str],
-    folder: Path,
-    say: Say,
-) -> dict[str, Any]:
+def _stored(ours: Ours, size: int, say: Say) -> dict[str, Any]:
+    """Fill the store up to ``size``, and return the first part of the row: rates, and bytes before anybody asks."""
     say(f"{size:,}: storing …")
-    row: dict[str, Any] = {
+    return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": COMMIT,
         "versions": {name: installed(name) for name in _PACKAGES},
         "resident_mb": ours.mem.settings.resident_mb,
         "load_average": {"at the start": _load()},
         "ingest": ours.grow(size),
+        "space": ours.space(),
     }
-    questions = [generator.question(number, size) for number in range(count)]
+
+
+def _measured(
+    ours: Ours,
+    generator: Generator,
+    size: int,
+    questions: Sequence[Question],
+    rounds: int,
+    beside: Sequence[str],
+    folder: Path,
+    stored: Mapping[str, Any],
+    say: Say,
+) -> dict[str, Any]:
+    """Ask semmem and the others, and return the rest of the row."""
     say(f"{size:,}: asking …")
-    row["recall"] = ours.measured(questions, rounds=rounds)
-    row["in_memory"] = ours.in_memory
-    row["space"] = ours.space()
-    row["load_average"]["semmem"] = _load()
-    row["others"] = {}
+    row: dict[str, Any] = {
+        "ingest": stored["ingest"] | ours.parts(size, stored["ingest"]),
+        "recall": ours.measured(questions, rounds=rounds),
+        "in_memory": ours.in_memory,
+        "space": stored["space"] | ours.resident(),
+        "load_average": stored["load_average"] | {"semmem": _load()},
+        "others": {},
+    }
     for name in beside:
         why = others.absent(name)
         if why is None and size > COMPARED:

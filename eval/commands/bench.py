@@ -57,7 +57,7 @@ def bench(
             raise DatasetError("Titled passages name each other, so they share one namespace; leave --namespaces out.")
         systems = [name for name in beside or OTHERS if name != "none"]
         if unknown := sorted(set(systems) - set(OTHERS)):
-            raise DatasetError(f"There is no system {unknown[0]!r}; there are {', '.join(OTHERS)}, none.")
+            raise DatasetError(f"There is no system {unknown[0]!r}; there are {'; '.join([*OTHERS, 'none'])}.")
         folder = out or RUNS / "bench" / f"{'' if shape == 'notes' else shape + '-'}{seed}-{namespaces}"
         result = run(
             counts,

@@ -134,6 +134,11 @@ def check_vector(store: Store, draft: Draft, recorded: Mapping[str, Any] | None)
     offered = giver(draft.vector)
     recorded = recorded or vectors.embedder() or offered
     if recorded["name"] != offered["name"]:
+        if recorded["name"].startswith("external:"):
+            raise EmbedderMismatch(
+                f"This store holds given vectors of {recorded['dimensions']} dimensions and this vector has "
+                f"{offered['dimensions']}; give one of the same model."
+            )
         raise EmbedderMismatch(
             f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions) and this vector is "
             f"{offered['name']}; give no vector, use another store, or run `semmem rebuild --embedder NAME`."

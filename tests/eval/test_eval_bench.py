@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from eval.bench import others, ours
 from eval.bench.generator import Generator, TitledGenerator
 from eval.bench.measures import asked, bytes_of, clients, growth, percentiles, resident_mb
 from eval.bench.ours import Prepared
+from eval.bench.record import Record
 from eval.bench.report import markdown, plot
-from eval.bench.run import _growth, ratios
+from eval.bench.run import _growth, bench, ratios
 from eval.cli import app
+from eval.datasets import DatasetError
 from eval.experiments.evidence.provenance import COMMIT
 from semmem import connect
 from semmem.embedders import load
@@ -257,11 +260,61 @@ def test_a_size_or_a_system_that_is_none_is_refused() -> None:
     for args, says in (
         (["--sizes", "many"], "--sizes must be whole numbers above 0"),
         (["--sizes", "0"], "--sizes must be whole numbers above 0"),
-        (["--beside", "grep"], "There is no system 'grep'; there are bm25s + numpy,"),
+        (["--beside", "grep"], "There is no system 'grep'; there are bm25s + numpy; LanceDB hybrid;"),
     ):
         done = CliRunner().invoke(app, ["bench", *args])
         assert done.exit_code == 2
         assert says in " ".join(done.output.split())
+
+
+def test_a_folder_of_something_else_and_one_of_other_options_are_left_as_they_are(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "notes.txt").touch()
+    Record(tmp_path / "mixed", {"seconds": 60.0}, "systems").note("txtai", {"fill": {}})
+    plan = {"seed": 0, "namespaces": 1, "questions": 50, "rounds": 2}
+    Record(tmp_path / "own", plan, "sizes").note("60", {"others": {}})
+    for name, options, says in (
+        ("foreign", [], "holds other files; give a new or empty folder by --out."),
+        ("mixed", [], "measured.json is no record of such a run; give another folder by --out."),
+        ("own", ["--questions", "7"], "holds a run with other options; give another folder by --out."),
+    ):
+        before = {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()}
+        done = CliRunner().invoke(app, ["bench", "--sizes", "60", *options, "--out", str(tmp_path / name)])
+        assert (done.exit_code, says in " ".join(done.output.split())) == (2, True), done.output
+        assert {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} == before
+
+
+def test_an_interrupted_run_keeps_what_it_has_stored_and_removes_what_it_stored_only_to_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_rates(monkeypatch)
+    embedder = load("hashing")
+    monkeypatch.setattr(type(embedder), "dimensions", 384)  # those of the vectors that are made
+
+    def interrupted(one: ours.Ours, *_: object, **__: object) -> None:
+        for place, session in ((ours._TEXT_IN, None), ("n0", ours._MEANWHILE)):
+            item = {"id": place, "namespace": place, "text": "of a measurement", "session": session}
+            one.mem.remember_many([item])
+        raise KeyboardInterrupt
+
+    run = partial(bench, beside=[], say=lambda line: None, embedder=embedder)
+    folder, other = tmp_path / "bench", tmp_path / "other"
+    monkeypatch.setattr(ours.Ours, "measured", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run([20], folder)
+    (before,) = json.loads((folder / "measured.json").read_text(encoding="utf-8"))["sizes"].values()
+    assert before["ingest"]["stored"] == 20
+    with ours.Ours(folder / "store", Generator(0), embedder) as store:
+        assert store.mem.stats().memories == 20
+    monkeypatch.setattr(ours.Ours, "measured", lambda one, questions, rounds: {"legs": {}, "found": len(questions)})
+    row = run([20], folder)["sizes"]["20"]
+    assert row["ingest"].items() >= before["ingest"].items()
+    assert (row["space"]["bytes"], row["recall"]["found"]) == (before["space"]["bytes"], 50)
+    Record(other, {"seed": 0, "namespaces": 1, "questions": 50, "rounds": 2}, "sizes")
+    (folder / "store").rename(other / "store")
+    with pytest.raises(DatasetError, match=r"^No size was measured, so there is no report\.$"):
+        run([10], other)
 
 
 @pytest.mark.slow
@@ -292,6 +345,7 @@ def test_a_run_measures_every_part_and_goes_on_where_it_stopped(tmp_path: Path) 
     }
     assert parts <= set(recall)
     assert set(recall["legs"]) >= {"lexical", "dense", "graph"}
+    assert "total" not in recall["legs"]
     assert recall["found"] > 0.7
     assert result["sizes"]["120"]["others"]["bm25s + numpy"]["found"] > 0.7
     assert math.isfinite(result["growth"]["text in"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -145,6 +147,52 @@ def test_what_a_system_says_when_it_cannot_be_filled_names_no_file_of_the_machin
     assert json.loads(ours.recv()) == "failed: OSError: FILE is locked"
 
 
+def test_a_memory_that_a_writer_has_forgotten_is_no_miss_of_the_recall_that_asks_for_it() -> None:
+    class Forgetful:
+        def recall(self, namespace: str, text: str, vector: Any) -> list[str]:
+            over.set()
+            return ["m1"]
+
+    questions = [(FEW.generator.question(number, 40), "n0") for number in range(2)]
+    answers = []
+    for about, forgotten in (("m1", set()), ("m2", set()), ("m2", {"m2"})):
+        asking = load._Load(Forgetful(), FEW, [(replace(questions[0][0], about=about), "n0")])  # type: ignore[arg-type]
+        over, asking._forgotten = asking._over, forgotten
+        calls = asking._read(0)
+        answers.append((calls.found, calls.findable))
+    assert answers == [(1, 1), (0, 1), (0, 0)]
+    assert load._summed([calls], [], load.Calls(), 1.0)["found"] is None
+
+
+_RUN = """
+import time
+from pathlib import Path
+from eval.bench.mixed.load import Plan
+from eval.bench.mixed.run import _in_process
+
+def phase(name, plan, folder):
+    print("loaded", flush=True)
+    time.sleep(60)
+
+if __name__ == "__main__":
+    _in_process(phase, "txtai", Plan(), Path("nowhere"))
+"""
+
+
+def test_a_run_that_is_killed_leaves_no_load_behind(tmp_path: Path) -> None:
+    (tmp_path / "run.py").write_text(_RUN, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "run.py"], stdout=subprocess.PIPE, cwd=tmp_path, env=environment, text=True
+    ) as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == "loaded\n"
+        start = time.monotonic()
+        killed.kill()
+        assert killed.stdout.read() == ""  # nobody holds its other end any more
+        assert time.monotonic() - start < 50
+
+
 def test_growth_is_counted_from_the_second_look_and_has_the_servers_in_it() -> None:
     looks = [{"s": float(s), "process_mb": a, "server_mb": b} for s, a, b in ((0, 50, 10), (1, 80, 20), (2, 85, 23))]
     assert load._grown(looks) == 8.0
@@ -191,7 +239,7 @@ def test_a_folder_of_something_else_and_one_of_another_plan_are_left_as_they_are
     assert "holds other files; give a new or empty folder by --out." in refused(foreign)
     assert (foreign / "stores" / "notes.db").exists()
     (foreign / "measured.json").write_text("[1, 2]", encoding="utf-8")
-    assert "measured.json is no record of a run; give another folder by --out." in refused(foreign)
+    assert "measured.json is no record of such a run; give another folder by --out." in refused(foreign)
     assert (foreign / "measured.json").read_text(encoding="utf-8") == "[1, 2]"
     monkeypatch.setattr(run, "absent", lambda name: f"{name} is skipped.")
     plan = Plan(memories=60)

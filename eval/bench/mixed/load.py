@@ -111,12 +111,16 @@ def without_files(text: str) -> str:
 
 @dataclass(slots=True)
 class Calls:
-    """The calls of one thread: seconds by verb, errors, and how many recalls returned the memory asked for."""
+    """The calls of one thread: seconds by verb, errors, and how many recalls returned the memory asked for.
+
+    ``findable`` counts the recalls whose memory no writer had forgotten, or begun to forget, when they ended.
+    """
 
     seconds: dict[str, array[float]] = field(default_factory=dict)
     ended: dict[str, array[float]] = field(default_factory=dict)
     errors: Counter[str] = field(default_factory=Counter)
     found: int = 0
+    findable: int = 0
 
     def timed(self, verb: str, began: float, call: Callable[[], Any]) -> Any:
         """Call, and note how long it took and when it ended after ``began``; note an error and return None."""
@@ -185,6 +189,7 @@ class _Load:
     def __init__(self, system: System, plan: Plan, questions: Sequence[tuple[Question, str]]) -> None:
         self._system, self._plan, self._questions = system, plan, questions
         self._over = threading.Event()
+        self._forgotten: set[str] = set()
         self._began = 0.0
 
     def run(self) -> dict[str, Any]:
@@ -227,7 +232,9 @@ class _Load:
         while True:
             one, namespace = self._questions[int(draw.integers(len(self._questions)))]
             ids = calls.timed("recall", self._began, partial(self._system.recall, namespace, one.text, one.vector))
-            calls.found += one.about in (ids or ())
+            if ids is not None and one.about not in self._forgotten:
+                calls.findable += 1
+                calls.found += one.about in ids
             if self._over.is_set():
                 break
         return calls
@@ -244,6 +251,8 @@ class _Load:
                 "update": partial(system.update, first),
                 "forget": partial(system.forget, first.namespace, first.id),
             }
+            if write.kind == "forget":
+                self._forgotten.add(first.id)
             calls.timed(write.kind, self._began, verbs[write.kind])
         return calls
 
@@ -276,12 +285,13 @@ def _summed(readers: Sequence[Calls], writers: Sequence[Calls], kept: Calls, ela
     kinds = {kind: _joined(writers, kind) for kind in ("remember", "update", "forget")}
     every = [took for of_kind in kinds.values() for took in of_kind]
     errors = sum((one.errors for one in (*readers, *writers, kept)), Counter[str]())
+    findable = sum(one.findable for one in readers)
     return {
         "seconds": round(elapsed, 1),
         "recall": tail(recalls),
         "recalls": len(recalls),
         "recalls_per_s": round(len(recalls) / elapsed, 1),
-        "found": round(sum(one.found for one in readers) / len(recalls), 3) if recalls else None,
+        "found": round(sum(one.found for one in readers) / findable, 3) if findable else None,
         "write": tail(every),
         "writes": {kind: {"calls": len(took), **tail(took)} for kind, took in kinds.items()},
         "writes_per_s": round(len(every) / elapsed, 2),

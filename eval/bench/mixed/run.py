@@ -7,7 +7,8 @@ import multiprocessing
 import os
 import platform
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from typing import Any
 import semmem
 from eval.bench.mixed.load import Plan, filled, loaded, without_files
 from eval.bench.mixed.systems import absent
-from eval.datasets import DatasetError
+from eval.bench.record import Record
 from eval.experiments.evidence.provenance import COMMIT, installed
 from semmem.model.errors import SemmemError
 from semmem.model.failure import reason
@@ -40,68 +41,47 @@ def mixed(
     What another call with the same plan has measured is not measured again, and a store that it has filled is loaded.
     """
     folder = folder.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    record = _Record(folder, asdict(plan))
+    record = Record(folder, asdict(plan), "systems", free="patience_s")
     for name in systems:
-        if "load" in record.systems.get(name, {}):
+        if "load" in record.rows.get(name, {}):
             say(f"{name}: measured already, in {record.file.name}.")
         elif (why := absent(name)) is not None:
             say(why)
-            record.note(name, {**record.systems.get(name, {}), "skipped": why})
+            record.note(name, {**record.rows.get(name, {}), "skipped": why})
         else:
             try:
-                _one(name, plan, record, only_fill, say)
+                _one(name, plan, record, _store(folder, name), only_fill, say)
             except _Failed as error:  # a defect of one system must not end the run
                 say(f"{name} {error}")
                 record.note(name, {"skipped": f"{name} {error}"})
-                shutil.rmtree(record.store(name), ignore_errors=True)
+                _removed(_store(folder, name))
     return {
         "plan": asdict(plan),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}",
         "versions": {"semmem": semmem.__version__} | {name: installed(name) for name in _PACKAGES},
         "commit": COMMIT,
-        "systems": record.systems,
+        "systems": record.rows,
     }
 
 
-class _Record:
-    """What has been measured so far, in a file of the folder.
-
-    Raises DatasetError for a folder with a run of another plan, or with anything else in it.
-    """
-
-    def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
-        self.file, self.stores, self._plan = folder / "measured.json", folder / "stores", plan
-        self.systems: dict[str, dict[str, Any]] = {}
-        if self.file.exists():
-            try:
-                found = json.loads(self.file.read_text(encoding="utf-8"))
-                other, self.systems = dict(found["plan"]), dict(found["systems"])
-            except (ValueError, TypeError, KeyError):
-                raise DatasetError(f"{self.file} is no record of a run; give another folder by --out.") from None
-            if {**other, "patience_s": plan["patience_s"]} != plan:  # which no number depends on
-                raise DatasetError(f"{folder} holds a run with other options; give another folder by --out.")
-        elif any(folder.iterdir()):
-            raise DatasetError(f"{folder} holds other files; give a new or empty folder by --out.")
-        self._write()
-
-    def store(self, name: str) -> Path:
-        return self.stores / name.replace(", ", "-").replace(" ", "-").lower()
-
-    def note(self, name: str, row: dict[str, Any]) -> None:
-        self.systems[name] = row
-        self._write()
-
-    def _write(self) -> None:
-        self.file.write_text(json.dumps({"plan": self._plan, "systems": self.systems}, indent=1), encoding="utf-8")
+def _store(folder: Path, name: str) -> Path:
+    """Return the folder of the store of a system."""
+    return folder / "stores" / name.replace(", ", "-").replace(" ", "-").lower()
 
 
-def _one(name: str, plan: Plan, record: _Record, only_fill: bool, say: Say) -> None:
-    folder, fill = record.store(name), record.systems.get(name, {}).get("fill")
+def _removed(folder: Path) -> None:
+    """Remove the store of a system, and end the server that a run leaves there when it is killed."""
+    with suppress(SemmemError):
+        EmbeddedServer(folder).stop("immediate")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _one(name: str, plan: Plan, record: Record, folder: Path, only_fill: bool, say: Say) -> None:
+    fill = record.rows.get(name, {}).get("fill")
     if fill is None:
         say(f"{name}: storing {plan.memories:,} memories …")
-        shutil.rmtree(folder, ignore_errors=True)
+        _removed(folder)
         folder.mkdir(parents=True)
         fill = _in_process(filled, name, plan, folder)
         record.note(name, {"fill": fill})
@@ -111,7 +91,7 @@ def _one(name: str, plan: Plan, record: _Record, only_fill: bool, say: Say) -> N
     record.note(name, {})  # a load that is interrupted leaves a store that differs from those of others
     load = _in_process(loaded, name, plan, folder)
     record.note(name, {"fill": fill, "load": {"load_average": [round(one, 1) for one in os.getloadavg()], **load}})
-    shutil.rmtree(folder, ignore_errors=True)
+    _removed(folder)
 
 
 class _Failed(Exception):
@@ -144,7 +124,15 @@ def _in_process(phase: Phase, name: str, plan: Plan, folder: Path) -> dict[str, 
 
 
 def _answer(sender: Connection, phase: Phase, name: str, plan: Plan, folder: Path) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         sender.send(json.dumps(phase(name, plan, folder)))
     except Exception as error:  # noqa: BLE001  # it is told by the process that waits
         sender.send(json.dumps(f"failed: {without_files(reason(error))}"))
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that waits for its answer has ended, as a killed one does: the load would go on."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)

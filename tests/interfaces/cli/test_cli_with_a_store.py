@@ -91,6 +91,11 @@ def test_a_broken_item_stops_its_batch_unless_it_is_skipped(call: Call, tmp_path
     assert (code, json.loads(out)["error"]["class"]) == (2, "BadItem")
     assert err == "notes.jsonl, line 2: The text is empty; a memory needs some text.\n"
     assert loaded(call("list", "--json"))["memories"] == []
+    file.write_text("".join(f'{{"id": "{id}", "text": "{id[1:]}"}}\n' for id in ("a1", "b2", "c3", "d4", "e")))
+    assert call("remember", str(file), "--batch-size", "2")[2] == (
+        "notes.jsonl, line 5: The text is empty; a memory needs some text. The 4 items of earlier batches are stored.\n"
+    )
+    assert len(loaded(call("list", "--json"))["memories"]) == 4
 
 
 def test_a_bad_line_is_told_by_its_number_in_our_words(call: Call, tmp_path: Path) -> None:

@@ -222,24 +222,31 @@ def _remember_lines(cli: CommandLine, path: Path, on_error: OnError, batch_size:
     from semmem.client.file_import import numbered
     from semmem.model.serialization import plain
 
-    total, numbers = None, list[int]()
+    total, numbers, stored = None, list[int](), 0
     if path.is_file():  # a pipe can be read only once
         with path.open("rb") as lines:
             total = sum(1 for line in lines if line.strip())
     with cli.connect(create=True) as mem, counting(cli, path.name, total) as advance:
+
+        def after_a_batch(report: IngestReport) -> None:
+            nonlocal stored
+            stored = report.read
+            advance(report)
+
         try:
             report = mem.remember_many(
                 items(path, numbers),
                 namespace=cli.namespace,
                 batch_size=batch_size,
                 on_error=on_error,
-                progress=advance,
+                progress=after_a_batch,
             )
         except (BadItem, Conflict) as error:
             if (place := numbered(error)) is None:
                 raise
             position, reason = place
-            raise type(error)(f"{path.name}, line {numbers[position]}: {_in_the_file(reason)}") from error
+            kept = f" The {stored:,} items of earlier batches are stored." if stored else ""
+            raise type(error)(f"{path.name}, line {numbers[position]}: {_in_the_file(reason)}{kept}") from error
     rejected = [
         {"line": numbers[row.position], **plain(row), "reason": _in_the_file(row.reason)} for row in report.rejected
     ]
