@@ -134,9 +134,7 @@ def _statements(text: str, author: str | None) -> Iterator[tuple[str, str]]:
             yield one, me
 
 
-def _statement_words(
-    sentence: str, me: str, most: int
-) -> tuple[dict[str, int], dict[str, int], set[str], bool, bool]:
+def _statement_words(sentence: str, me: str, most: int) -> tuple[dict[str, int], dict[str, int], set[str], bool, bool]:
     """Return subject words, other words, names, whether it tells a change, and whether it was read to its end.
 
     Words come with their hashes.
