@@ -177,11 +177,10 @@ class Models:
             return model
         if not due:
             return None
-        if not at_once:
-            with self._lock:
-                self._loading.add(namespace)
         if at_once:
             return self._load_now(namespace, demand)
+        with self._lock:
+            self._loading.add(namespace)
         load = partial(copy_context().run, self._load_now, namespace, demand)
         loading = threading.Thread(target=load, name="semmem-resident", daemon=True)
         try:
