@@ -305,8 +305,8 @@ def test_an_interrupted_run_keeps_what_it_has_stored_and_removes_what_it_stored_
         run([20], folder)
     (before,) = json.loads((folder / "measured.json").read_text(encoding="utf-8"))["sizes"].values()
     assert before["ingest"]["stored"] == 20
-    with ours.Ours(folder / "store", Generator(0), embedder) as store:
-        assert store.mem.stats().memories == 20
+    with ours.Ours(folder / "store", Generator(0), embedder) as filled:
+        assert filled.mem.stats().memories == 20
     monkeypatch.setattr(ours.Ours, "measured", lambda one, questions, rounds: {"legs": {}, "found": len(questions)})
     row = run([20], folder)["sizes"]["20"]
     assert row["ingest"].items() >= before["ingest"].items()
