@@ -108,6 +108,8 @@ def test_all_code_that_runs_while_a_corpus_is_read_and_remembered_is_counted(tmp
 
     def note(frame: FrameType, event: str, _: object) -> None:
         path = Path(frame.f_code.co_filename)
+        if threading.current_thread().name.startswith("AnyIO"):
+            return  # of a server of an earlier test, which a page still asks
         if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("eval", "semmem"):
             ran.add(path.relative_to(ROOT).as_posix())
 
