@@ -16,6 +16,7 @@ import sys
 from zlib import crc32
 
 from semmem import __version__
+from semmem.model.process.folders import users_folder
 
 __all__ = ["COMMAND", "HERE", "Address", "address_of", "ask", "connected", "is_own", "short_path"]
 
@@ -47,7 +48,7 @@ class Address:
     def __init__(self, facts: str, local: bool) -> None:
         self.facts = facts
         self.local = local
-        self.folder = os.path.join(_platform_folder("XDG_STATE_HOME", ".local/state"), "semmem", "hooks")
+        self.folder = os.path.join(users_folder("state") or os.devnull, "hooks")  # below a device nobody listens
         both = (text.encode(errors="surrogatepass") for text in (facts, facts[::-1]))
         self.name = "".join(f"{crc32(one):08x}" for one in both)  # two of one name tell each other apart by the facts
 
@@ -161,15 +162,7 @@ def _anchored(name: str, value: str) -> bool:
 
 
 def _users_file() -> str:
-    return os.path.join(_platform_folder("XDG_CONFIG_HOME", ".config"), "semmem", "semmem.toml")
-
-
-def _platform_folder(variable: str, usual: str) -> str:
-    """Return the folder that platformdirs has for it, without the time that platformdirs takes."""
-    own = os.environ.get(variable, "").strip()
-    if own:
-        return own
-    return os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else f"~/{usual}")
+    return os.path.join(users_folder("config") or os.devnull, "semmem.toml")
 
 
 def _state(file: str) -> str:
