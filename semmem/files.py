@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from semmem.model.errors import InvalidInput
-from semmem.model.process.folders import users_folder
 
 __all__ = [
     "claimed",
@@ -159,12 +158,12 @@ def data_folder() -> Path:
 
     Raises InvalidInput for a user without a home folder.
     """
-    if (folder := users_folder("data")) is None:
+    if (folder := _platform_folder("user_data_path")) is None:
         raise InvalidInput(
             "This user has no home folder for memories; set SEMMEM_HOME to a folder, or name the store, such as "
             "embedded:///FOLDER or sqlite:///FILE."
         )
-    return Path(folder)
+    return folder
 
 
 def hook_log() -> Path:
@@ -183,8 +182,7 @@ def hook_errors() -> list[str]:
 
 def settings_folder() -> Path | None:
     """Return the folder for semmem's settings, in XDG_CONFIG_HOME where that is set; None without a home folder."""
-    folder = users_folder("config")
-    return None if folder is None else Path(folder)
+    return _platform_folder("user_config_path")
 
 
 def state_folder() -> Path:
@@ -192,9 +190,9 @@ def state_folder() -> Path:
 
     Raises InvalidInput for a user without a home folder.
     """
-    if (folder := users_folder("state")) is None:
+    if (folder := _platform_folder("user_state_path")) is None:
         raise InvalidInput("This user has no home folder for notes between runs; set XDG_STATE_HOME to a folder.")
-    return Path(folder)
+    return folder
 
 
 def state_file(kind: str, subject: bytes) -> Path:
@@ -240,3 +238,18 @@ def expanded(path: str | Path) -> Path:
         return Path(path).expanduser()
     except RuntimeError as error:
         raise InvalidInput(f"The ~ in {str(path)!r} is not the home folder of a user; write the path out.") from error
+
+
+def _platform_folder(which: str) -> Path | None:
+    """Ask platformdirs for a folder, without its warning about the runtime folder, which semmem does not use."""
+    import warnings
+
+    import platformdirs
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            folder: Path = getattr(platformdirs, which)("semmem", appauthor=False)
+        except RuntimeError:  # neither HOME nor a name in /etc/passwd
+            return None
+    return folder if folder.is_absolute() else None

@@ -29,7 +29,6 @@ READ_THE_ENVIRONMENT = {
     "semmem/config.py",
     "semmem/model/process/telemetry.py",  # it sets variables of libraries
     "semmem/interfaces/local_socket.py",  # it compares the variables of two processes, and loads nothing for it
-    "semmem/model/process/folders.py",  # where the platform keeps what belongs to a user: HOME and the variables of XDG
     "semmem/interfaces/coding_agents/asking.py",  # it sets a variable of numpy's library
     "semmem/interfaces/cli/asking.py",  # it sets some of libraries, and sends those that say how a terminal is drawn on
     "semmem/interfaces/cli/commands/completion.py",  # the variable with which a shell runs the program

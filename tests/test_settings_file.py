@@ -311,7 +311,7 @@ def test_no_folder_is_made_and_no_warning_given_by_asking_for_one(
 
 
 NAMELESS = """
-import os, pwd, sys
+import os, pwd, sys, platformdirs
 from semmem import files
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput

@@ -16,7 +16,6 @@ import sys
 from zlib import crc32
 
 from semmem import __version__
-from semmem.model.process.folders import users_folder
 
 __all__ = ["COMMAND", "HERE", "Address", "address_of", "ask", "connected", "is_own", "short_path"]
 
@@ -48,7 +47,7 @@ class Address:
     def __init__(self, facts: str, local: bool) -> None:
         self.facts = facts
         self.local = local
-        self.folder = os.path.join(users_folder("state") or os.devnull, "hooks")  # below a device nobody listens
+        self.folder = os.path.join(_platform_folder("XDG_STATE_HOME", ".local/state"), "semmem", "hooks")
         both = (text.encode(errors="surrogatepass") for text in (facts, facts[::-1]))
         self.name = "".join(f"{crc32(one):08x}" for one in both)  # two of one name tell each other apart by the facts
 
@@ -162,7 +161,15 @@ def _anchored(name: str, value: str) -> bool:
 
 
 def _users_file() -> str:
-    return os.path.join(users_folder("config") or os.devnull, "semmem.toml")
+    return os.path.join(_platform_folder("XDG_CONFIG_HOME", ".config"), "semmem", "semmem.toml")
+
+
+def _platform_folder(variable: str, usual: str) -> str:
+    """Return the folder that platformdirs has for it, without the time that platformdirs takes."""
+    own = os.environ.get(variable, "").strip()
+    if own:
+        return own
+    return os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else f"~/{usual}")
 
 
 def _state(file: str) -> str:

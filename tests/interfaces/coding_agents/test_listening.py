@@ -277,16 +277,6 @@ def test_of_two_that_have_the_store_open_the_second_takes_over(url: str, tmp_pat
     assert left() == []
 
 
-def test_without_a_home_nothing_listens_in_a_folder_that_depends_on_where_the_process_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("HOME", "ada")
-    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    address = address_of("sqlite:/notes.db")
-    assert address.folder == "/dev/null/hooks"
-    assert ask(address, ["prompt"], b"", 1.0) is None
-
-
 def test_a_listener_whose_socket_is_removed_ends(url: str, tmp_path: Path) -> None:
     with semmem.connect() as mem:
         one = Listener(address_of(), mem)
