@@ -24,6 +24,9 @@ _LOOK_S = 0.02
 _TRIES, _PAUSE_S = 3, 0.5
 """How often a table is rewritten anew that somebody waited for, and the seconds between."""
 
+_PATIENCE = "1500ms"
+"""How long a rewriting waits for those who use the table, while nobody waits behind it."""
+
 _CANCEL_S = 1.0
 
 
@@ -67,6 +70,7 @@ def rewrite(connection: Connection, watcher: Connection, table: str) -> bool:
     """
     # a client that was killed cancels nothing, and this server would end the rewriting before it notices
     connection.execute("SET client_connection_check_interval TO '100ms'")
+    connection.execute(f"SET lock_timeout TO '{_PATIENCE}'")
     for turn in range(_TRIES):
         if turn:
             time.sleep(_PAUSE_S)
