@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import compress, islice, repeat
 from typing import Any
 
@@ -60,15 +61,13 @@ _ENCODERS: Mapping[type[Kind], Callable[[Any], Any]] = {
 """How a field is put into a parameter; fields of other kinds as they are."""
 
 
-def memory_of(row: Sequence[Any], **counts: Any) -> Memory:
-    """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``.
-
-    ``counts`` are fields that are counted beside the row.
-    """
+def memory_of(row: Sequence[Any], *, access_count: int | None = None, last_accessed: datetime | None = None) -> Memory:
+    """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``."""
     namespace, id, part, updated_at, version, seen_count, last_seen, *values = row
     fields = dict(zip(STORED, values, strict=False))  # behind them stands the row id
     fields |= {name: tuple(fields[name]) for name in _LISTS}
-    counts |= {"seen_count": seen_count, "last_seen": last_seen}
+    counts: dict[str, Any] = {"seen_count": seen_count, "last_seen": last_seen}
+    counts |= {"access_count": access_count, "last_accessed": last_accessed}
     name, parent = (f"{id}#{part}", id) if part else (id, None)
     return Memory(name, namespace, **fields, updated_at=updated_at, version=version, parent_id=parent, **counts)
 
@@ -133,7 +132,7 @@ class _BigintArray(Dumper):
 
 
 class _MetadataLoader(JsonbBinaryLoader):
-    def load(self, data: Buffer) -> Any:
+    def load(self, data: Buffer) -> object:
         """Return the value; most metadata is empty, and parsing it takes as long as making the memory."""
         return {} if data == _NO_METADATA else super().load(data)
 
