@@ -35,15 +35,15 @@ def _trips(mem: Semmem) -> Mapping[str, int]:
 
 @pytest.fixture
 def joined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Gather the namespaces whose rows are joined from now on."""
+    """Gather the namespaces in which rows to be joined are looked for from now on."""
     gathered: list[str] = []
-    settle = upkeep.settle
+    unsettled = upkeep.unsettled
 
-    def settling(connection: Connection, since: Mapping[str, int], *rest: Any) -> Any:
-        gathered.extend(since)
-        return settle(connection, since, *rest)
+    def looking(connection: Connection, settled: Mapping[str, int]) -> Any:
+        gathered.extend(settled)
+        return unsettled(connection, settled)
 
-    monkeypatch.setattr(upkeep, "settle", settling)
+    monkeypatch.setattr(upkeep, "unsettled", looking)
     return gathered
 
 
@@ -120,10 +120,11 @@ def test_a_segment_that_comes_between_two_steps_of_maintain_is_left_to_the_next(
     for _ in range(3):
         mem.remember_many([{"text": f"Ada Lovelace met person{n} at place{n}."} for n in range(40)])
         mem.store.transaction(partial(postings.flush, namespaces=["default"]))
-    settle, came = upkeep.settle, list[str]()
+    settle, came, steps = upkeep.settle, list[str](), list[int]()
 
     def settling(connection: Connection, since: Mapping[str, int], *rest: Any) -> Any:
-        if len(joined) == 1 and not came:
+        steps.extend(since.values())
+        if len(steps) == 2:
             came.append("default")
             with psycopg.connect(mem.store.url, autocommit=True) as other:
                 other.execute("UPDATE semmem.namespace SET segments = segments + 1, revision = revision + 1")
@@ -131,12 +132,12 @@ def test_a_segment_that_comes_between_two_steps_of_maintain_is_left_to_the_next(
 
     monkeypatch.setattr(upkeep, "settle", settling)
     mem.maintain()
-    assert len(joined) > 1
+    assert len(steps) > 2
     assert came == _unsettled(mem) == ["default"]
     mem.maintain()
     assert _unsettled(mem) == []
     mem.maintain()
-    assert joined[-1] == "default"
+    assert joined == ["default", "default"]
 
 
 def test_a_range_of_keys_in_which_nothing_is_to_be_joined_is_passed_while_a_writer_holds_the_namespace(
@@ -147,7 +148,9 @@ def test_a_range_of_keys_in_which_nothing_is_to_be_joined_is_passed_while_a_writ
 
     def work(connection: Connection) -> object:
         connection.execute("SET LOCAL lock_timeout TO '1s'")
-        return upkeep.settle(connection, {"n0": postings.FIRST_KEY}, 2, ())
+        due = upkeep.unsettled(connection, {"n0": 0})
+        assert (due["n0"].keys.size, due["n0"].packs) == (0, False)
+        return upkeep.settle(connection, {"n0": postings.FIRST_KEY}, 2, due)
 
     with psycopg.connect(mem.store.url) as writer:
         writer.execute("UPDATE semmem.namespace SET revision = revision + 1 WHERE namespace = 'n0'")

@@ -152,3 +152,17 @@ def test_a_look_up_in_a_transaction_of_the_caller_leaves_the_planning_of_what_fo
     with store(grown).whole():
         assert len(store(grown).payload_hashes([("n1", "m1"), ("n2", "m2")])) == 2
         assert store(grown).run(mode) == before
+
+
+def test_maintain_reads_the_rows_that_came_since_by_their_segment_and_the_others_by_their_keys(grown: Semmem) -> None:
+    def plan(connection: Connection) -> Any:
+        for setting in ("enable_seqscan TO off", "plan_cache_mode TO force_generic_plan"):
+            connection.execute(f"SET LOCAL {setting}")
+        parameters = {"namespace": "n1", "after": 2, "full": 4_096}
+        statement = f"EXPLAIN (FORMAT JSON) {statements('postgres')['keys_of_several_rows']}"
+        row = connection.execute(statement, parameters).fetchone()
+        assert row is not None
+        return row[0][0]["Plan"]
+
+    planned = sorted(scans(store(grown).transaction(plan)))
+    assert planned == [("posting", "posting_by_segment"), ("posting", "posting_shared")]
