@@ -91,6 +91,36 @@ def test_a_copy_and_a_renamed_namespace_are_joined_once(mem: Semmem, joined: lis
     assert {hit.id for hit in mem.recall("Who met Mary Somerville?", namespace="renamed")} == {"m0", "m1"}
 
 
+def test_nothing_is_left_to_join_in_a_whole_namespace_of_which_only_the_latest_keys_were_joined(mem: Semmem) -> None:
+    several = "SELECT count(*) FROM (SELECT FROM posting WHERE NOT lone GROUP BY key HAVING count(*) > 1) AS several"
+    for turn, people in enumerate(("Ada Bob", "Bob Cleo", "Cleo Dora Ada", "Emma", "Bob Emma")):
+        for number, name in enumerate(people.split()):
+            mem.remember(f"{name} Quill met {name} Marsh at quay {turn} with owl {number}.", namespace="n0")
+            mem.store.transaction(partial(postings.flush, namespaces=["n0"]))  # type: ignore[attr-defined]
+        left = sql(mem, several)[0][0]
+        assert (turn == 0) or left > 0
+        mem.maintain()
+        assert sql(mem, several) == [(0,)]
+        whole = mem.store.transaction(partial(upkeep.unsettled, settled={"n0": 0}))  # type: ignore[attr-defined]
+        assert whole["n0"].keys.size == 0
+
+
+def test_keys_that_have_got_no_row_since_are_not_looked_up(mem: Semmem) -> None:
+    """Rows that were to be joined before tell whether they are looked up again."""
+    for number in range(2):
+        mem.remember(f"Ada Quill met Bob Marsh, take {number}.", namespace="n0")
+        mem.store.transaction(partial(postings.flush, namespaces=["n0"]))  # type: ignore[attr-defined]
+    settled = sql(mem, "UPDATE namespace SET settled = segments RETURNING settled")[0][0]
+    rows_of_a_key = "SELECT count(*) FROM posting GROUP BY key ORDER BY 1 DESC LIMIT 1"
+    mem.remember("The quokka hums.", namespace="n0")
+    mem.maintain()
+    assert (settled, sql(mem, rows_of_a_key)) == (2, [(2,)])
+    mem.remember("Ada Quill hums.", namespace="n0")
+    mem.maintain()
+    name = "SELECT count(*) FROM posting WHERE name = %s"
+    assert (sql(mem, name, "Ada Quill"), sql(mem, name, "Bob Marsh")) == ([(1,)], [(2,)])
+
+
 @pytest.mark.parametrize("verb", ["rename_namespace", "copy_namespace"])
 def test_postings_that_come_under_a_name_whose_former_ones_were_joined_are_joined_too(mem: Semmem, verb: str) -> None:
     def segment(namespace: str, number: int) -> None:
