@@ -49,7 +49,7 @@ def fill(mem: Semmem, count: int = 70) -> None:
         for n in range(count)
     ]  # fmt: skip
     mem.remember_many(items, namespace="one", batch_size=count)  # large enough to be flushed at once
-    mem.store.transaction(lambda c: upkeep.settle(c, {"one": postings.FIRST_KEY}, 1, {"one"}))
+    mem.store.transaction(lambda c: upkeep.settle(c, {"one": postings.FIRST_KEY}, 1, upkeep.unsettled(c, {"one": 0})))
     mem.remember("The whole text is long. " * 120, id="long", title="Long", namespace="one")
     mem.remember_many(items[: count // 4], namespace="zwei ☂", batch_size=2)
     mem.forget("m3", namespace="one")

@@ -19,6 +19,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from psycopg import Error, sql
 from psycopg.types.json import Jsonb
 
@@ -33,19 +34,22 @@ from semmem.stores.postgres.vacuum import rewrite, vacuum
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from semmem.stores.postgres.store import PostgresStore
 
 __all__ = [
     "SWEEPS",
     "Flushing",
     "Sweep",
+    "Unsettled",
     "end_bulk",
     "left_to_maintain",
     "maintain",
     "settle",
-    "settle_steps",
     "sweep_expired",
     "together",
+    "unsettled",
 ]
 
 _SQL = statements("postgres")
@@ -72,9 +76,11 @@ LONE_FULL = 32
 _FOLDING_THREADS = 4
 """Flushes at the same time at most, and half of the connections: the others are for recalls."""
 _ROWS_AT_ONCE = 10_000
-"""Rows and packed keys that one step of ``settle`` reads."""
+"""Rows and packed keys that one step of ``settle`` writes anew."""
 _SAMPLED, _SAMPLE = 64, 1_000
 """Rows are counted in this part of the keys, where there are so many; a count is a thirtieth off, more or less."""
+_COUNTED = 10
+"""Count a table anew for the planner where one in this many of its rows has changed, as autovacuum does."""
 _LONE_SHARE = 8
 """Pack the singleton keys when those with rows of their own are at least one in this many of the packed ones."""
 
@@ -319,16 +325,17 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     for some in _small_together(store, "pending_namespaces", busy):
         while count := store.transaction(partial(postings.flush, namespaces=some)):
             flushed += count
-    unsettled = {name: (size, segment) for name, size, segment in store.rows("namespace_unsettled", {})}
-    for some in together((name, size) for name, (size, _) in unsettled.items() if name not in busy):
-        written, removed = _settled(store, {name: unsettled[name][1] for name in some})
+    rows = store.rows("namespace_unsettled", {})
+    segments = {name: (settled, last) for name, _, settled, last in rows if name not in busy}
+    for some in together((name, size) for name, size, *_ in rows if name in segments):
+        written, removed = _settled(store, {name: segments[name] for name in some})
         merged += written
         packed += removed
     for some in _small_together(store, "likeness_unpacked", busy):
         alike += _packed(store, some)
     if embedded := store.is_embedded:
         _shrunk(store, {"posting": packed, "likeness_key": _WRITERS_SHARE * alike})
-        store.run(lambda c: vacuum(c, (*_TABLES, *_EMPTIED), "ANALYZE"))
+        store.run(_vacuumed)
     else:
         store.run(lambda c: c.execute(f"ANALYZE {', '.join(_TABLES)}"))
     indexed = _indexed(store, store.vectors.embedder())
@@ -338,84 +345,99 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     return {**{name: count for name, count in sweep_counts.items() if count}, **counts, **_report(store)}
 
 
-def settle_steps(connection: Connection, namespaces: Sequence[str]) -> dict[str, tuple[int, bool]]:
-    """Return in how many steps to run ``settle`` in each namespace now, and whether it packs: enough keys have come."""
-    part = (postings.LAST_KEY - postings.FIRST_KEY) // _SAMPLED  # keys are hashes, so a part says how many there are
-    sizes = _sizes(connection, namespaces, postings.FIRST_KEY + part)
+class Unsettled(NamedTuple):
+    """The work of ``settle`` in a namespace: it joins the rows of ``keys``, ascending, and ``packs`` or not.
+
+    That takes so many ``steps``, none where there is nothing to join or pack.
+    """
+
+    keys: NDArray[np.int64]
+    packs: bool
+    steps: int
+
+
+def unsettled(connection: Connection, settled: Mapping[str, int]) -> dict[str, Unsettled]:
+    """Return what there is to join and to pack in each namespace.
+
+    Those keys are joined that have got a row since the segment that ``settled`` has of their namespace: the rows of all
+    others have been joined before. They are read before anybody waits. What comes later has a later segment, so it is
+    left to the next ``maintain``.
+    """
+    connection.execute(_SQL["by_index"])
+    which = ((n, {"after": segment, "full": postings.SEGMENT_FULL}) for n, segment in settled.items())
+    several = {n: only(cursor) for n, cursor in sent(connection, "keys_of_several_rows", which, binary=True).items()}
+    sizes = _singletons(connection, list(settled))
+    return {n: _unsettled(keys, rows, *sizes[n]) for n, (keys, rows) in several.items()}
+
+
+def _unsettled(packed: bytes | None, rows: int, apart: int, in_rows: int) -> Unsettled:
+    packs = apart > 0 and apart * _LONE_SHARE >= in_rows
+    rows += apart + in_rows if packs else 0
+    return Unsettled(np.frombuffer(packed or b"", dtype=">i8").astype(np.int64), packs, -(-rows // _ROWS_AT_ONCE))
+
+
+def _singletons(connection: Connection, namespaces: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return how many keys of single memories have rows of their own, and how many are packed, of each namespace."""
+    part = postings.FIRST_KEY + (postings.LAST_KEY - postings.FIRST_KEY) // _SAMPLED  # keys are hashes
     sizes = {
-        n: (_SAMPLED * shared, _SAMPLED * apart, _SAMPLED * packed) for n, (shared, apart, packed) in sizes.items()
+        n: (_SAMPLED * apart, _SAMPLED * packed) for n, (apart, packed) in _sizes(connection, namespaces, part).items()
     }
     few = [n for n, counts in sizes.items() if sum(counts) < _SAMPLED * _SAMPLE]
-    sizes |= _sizes(connection, few, postings.LAST_KEY)
-    return {namespace: _steps(*counts) for namespace, counts in sizes.items()}
+    return sizes | _sizes(connection, few, postings.LAST_KEY)
 
 
-def _sizes(connection: Connection, namespaces: Sequence[str], upto: int) -> dict[str, tuple[int, int, int]]:
-    """Return the rows of shared keys, those of others, and the packed keys of each namespace, of keys up to one."""
-    keys = {"since": postings.FIRST_KEY, "upto": upto}
-    cursors = sent(connection, "posting_sizes", ((namespace, keys) for namespace in namespaces))
+def _sizes(connection: Connection, namespaces: Sequence[str], upto: int) -> dict[str, tuple[int, int]]:
+    cursors = sent(connection, "singleton_sizes", ((namespace, {"upto": upto}) for namespace in namespaces))
     rows = ((namespace, only(cursor)) for namespace, cursor in cursors.items())
-    return {namespace: (shared, apart, packed) for namespace, (shared, apart, packed) in rows}
-
-
-def _steps(shared: int, apart: int, packed: int) -> tuple[int, bool]:
-    packs = apart > 0 and apart * _LONE_SHARE >= packed
-    rows = shared + (apart + packed if packs else 0)
-    return (rows // _ROWS_AT_ONCE + 1 if rows else 0), packs
+    return {namespace: (apart, packed) for namespace, (apart, packed) in rows}
 
 
 def settle(
-    connection: Connection, since: Mapping[str, int], steps: int, packing: Collection[str]
+    connection: Connection, since: Mapping[str, int], steps: int, due: Mapping[str, Unsettled]
 ) -> tuple[dict[str, int], dict[str, int], int]:
-    """Pack the keys of a range that only one memory has, where it is ``packing``, and join the rows of each other key.
+    """Pack the keys of a range that only one memory has, and join the rows of others, as they are ``due``.
 
     The range of each namespace begins at the key that ``since`` has for it. Both at once, for they lie in the same
-    pages. Where nothing is packed, rows to be joined are looked for before the lock, and a namespace in whose range
-    there are none is not locked before its last range; the others are, in the order of ``since``. Returns the key to
-    continue from of each namespace, how many rows were written by merging in each namespace with any, which the caller
-    marks as merged, and how many were removed by packing; see lone_posting.
+    pages. A namespace in whose range nothing is due is not locked before its last range; the others are, in the order
+    of ``since``. Returns the key to continue from of each namespace, how many rows were written by merging in each
+    namespace with any, which the caller marks as merged, and how many were removed by packing; see lone_posting.
     """
+    connection.execute(_SQL["by_index"])
     width, removed = (postings.LAST_KEY - postings.FIRST_KEY) // steps, 0  # equal ranges hold as many keys
     ranges = {n: {"since": key, "upto": min(postings.LAST_KEY, key + width)} for n, key in since.items()}
-    several = _several(connection, {n: keys for n, keys in ranges.items() if n not in packing})
     ends = {n for n, keys in ranges.items() if keys["upto"] == postings.LAST_KEY}  # the caller marks these as settled
-    sent(connection, "namespace_own", ((n, {}) for n in since if n in packing or n in several or n in ends))
-    ranges_packed = ((n, {**keys, "size": LONE_FULL}) for n, keys in ranges.items() if n in packing)
-    for namespace, cursor in sent(connection, "singleton_pack", ranges_packed).items():
+    works = {n for n, keys in ranges.items() if due[n].packs or len(_between(due[n].keys, **keys))}
+    sent(connection, "namespace_own", ((n, {}) for n in since if n in works or n in ends))
+    packing = ((n, {**keys, "size": LONE_FULL}) for n, keys in ranges.items() if due[n].packs)
+    for namespace, cursor in sent(connection, "singleton_pack", packing).items():
         ranges[namespace]["upto"], count = only(cursor)
         removed += count
-    several |= _several(connection, {n: keys for n, keys in ranges.items() if n in packing})
-    some = ((n, {"keys": several[n], "full": postings.SEGMENT_FULL}) for n in since if n in several)
-    joined = sent(connection, "compact_keys", some)
+    several = {n: some for n, keys in ranges.items() if len(some := _between(due[n].keys, **keys))}
+    full = {"full": postings.SEGMENT_FULL}
+    joined = sent(connection, "compact_keys", ((n, {"keys": keys, **full}) for n, keys in several.items()))
     written = {n: cursor.rowcount for n, cursor in joined.items() if cursor.rowcount}
     return {n: keys["upto"] + 1 for n, keys in ranges.items()}, written, removed
 
 
-def _several(connection: Connection, ranges: Mapping[str, Mapping[str, int]]) -> dict[str, list[int]]:
-    """Return the keys in a range of each namespace that have several rows; without namespaces that have none."""
-    full = {"full": postings.SEGMENT_FULL}
-    cursors = sent(
-        connection, "keys_of_several_rows", ((n, {**keys, **full}) for n, keys in ranges.items()), binary=True
-    )
-    return {n: keys for n, cursor in cursors.items() if (keys := only(cursor)[0])}
+def _between(keys: NDArray[np.int64], since: int, upto: int) -> NDArray[np.int64]:
+    """Return those of ascending keys that lie in a range, whose ends belong to it."""
+    return keys[np.searchsorted(keys, since) : np.searchsorted(keys, upto, side="right")]
 
 
-def _settled(store: PostgresStore, segments: Mapping[str, int]) -> tuple[int, int]:
+def _settled(store: PostgresStore, segments: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
     """Join and pack the posting rows of some namespaces, which are in order, a range of keys at a time.
 
-    What has come up to the segment that ``segments`` has of a namespace is settled then. Returns how many rows were
-    written, and how many removed.
+    ``segments`` has the last segment of each that is settled, and the last one, up to which it is settled then. Returns
+    how many rows were written, and how many removed.
     """
-    sizes = store.run(partial(settle_steps, namespaces=list(segments)))
+    due = store.transaction(partial(unsettled, settled={n: settled for n, (settled, _) in segments.items()}))
     fresh = store.run(partial(postings.fresh_segments, namespaces=list(segments)))
-    steps = max(one for one, _ in sizes.values())
-    packing = {namespace for namespace, (_, packs) in sizes.items() if packs}
-
-    last = dict(segments)
+    steps = max(each.steps for each in due.values())
+    last = {n: segment for n, (_, segment) in segments.items()}
 
     def step(connection: Connection, since: Mapping[str, int]) -> tuple[dict[str, int], int, int, dict[str, int]]:
         after, written, removed = (
-            settle(connection, since, steps, packing) if steps else (dict.fromkeys(since, beyond), {}, 0)
+            settle(connection, since, steps, due) if steps else (dict.fromkeys(since, beyond), {}, 0)
         )
         ended = {namespace for namespace, key in after.items() if key >= beyond}
         # those that writers have added meanwhile stay fresh
@@ -469,6 +491,17 @@ def _shrunk(store: PostgresStore, packed: Mapping[str, int]) -> None:
 def _note_unshrunk(store: PostgresStore, tables: Collection[str]) -> None:
     note = {"key": _UNSHRUNK, "value": Jsonb(sorted(tables))}
     store.run(lambda c: c.execute(_SQL["meta_set" if tables else "meta_drop"], note))
+
+
+def _vacuumed(connection: Connection) -> None:
+    """Vacuum the tables, and count those anew for the planner in which much has changed, which is most of the work."""
+    tables = [*_TABLES, *_EMPTIED]
+    vacuum(connection, tables)
+    much = [
+        table for (table,) in connection.execute(_SQL["statistics_outdated"], {"tables": tables, "share": _COUNTED})
+    ]
+    if much:
+        vacuum(connection, much, "ANALYZE")
 
 
 def _report(store: PostgresStore) -> dict[str, int]:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import semmem
+from semmem.stores.postgres import postings, upkeep
 from semmem.stores.postgres.store import PostgresStore
 from semmem.stores.postgres.typed import Connection
 from semmem.stores.sql_files import statements
@@ -88,6 +89,16 @@ def compacted(table: Sequence[Posting], segments: Sequence[int], fresh: int, lea
     return sorted(left)
 
 
+def maintained(table: Sequence[Posting], after: int) -> list[Posting]:
+    """Return the table once the rows of namespace a are joined whose keys have got one in a segment after that one."""
+    left = list(table)
+    for _, group in groupby((row for row in table if row.namespace == "a" and not row.lone), lambda row: row.key):
+        rows = [row for row in group if row.n < FULL]
+        if len(rows) > 1 and any(row.segment > after for row in rows):
+            left = [row for row in left if row not in rows] + list(joined(rows))
+    return sorted(left)
+
+
 @pytest.fixture(scope="module")
 def store(module_url: str) -> Iterator[PostgresStore]:
     """An empty store of this module."""
@@ -124,3 +135,23 @@ def test_the_rows_that_are_joined_are_those_of_the_rule(
     known, left = store.run(work)
     assert known == sorted(key for key in (*ENDS, -1, 7, 7) if key in shared)
     assert [Posting(*row) for row in left] == compacted(table, segments, fresh, least)
+
+
+@given(tables(), st.integers(0, 8), st.sampled_from((1, 2, 3)), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_maintain_joins_the_rows_of_the_keys_that_have_got_one_since(
+    store: PostgresStore, table: list[Posting], after: int, steps: int, scans: bool
+) -> None:
+    def work(connection: Connection) -> list[Any]:
+        with connection.transaction(force_rollback=True), pytest.MonkeyPatch.context() as patched:
+            patched.setattr(postings, "SEGMENT_FULL", FULL)
+            connection.execute(f"SET LOCAL enable_seqscan TO {'on' if scans else 'off'}")
+            with connection.cursor() as cursor:
+                cursor.executemany(f"INSERT INTO semmem.posting VALUES ({', '.join(['%s'] * 11)})", table)
+            due = {"a": upkeep.unsettled(connection, {"a": after})["a"]._replace(packs=False)}
+            since = {"a": ENDS[0]}
+            while since["a"] <= ENDS[1]:
+                since, *_ = upkeep.settle(connection, since, steps, due)
+            return sorted(connection.execute("SELECT * FROM semmem.posting").fetchall())
+
+    assert [Posting(*row) for row in store.run(work)] == maintained(table, after)

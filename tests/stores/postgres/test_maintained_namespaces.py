@@ -35,15 +35,15 @@ def _trips(mem: Semmem) -> Mapping[str, int]:
 
 @pytest.fixture
 def joined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Gather the namespaces whose rows are joined from now on."""
+    """Gather the namespaces in which rows to be joined are looked for from now on."""
     gathered: list[str] = []
-    settle = upkeep.settle
+    unsettled = upkeep.unsettled
 
-    def settling(connection: Connection, since: Mapping[str, int], *rest: Any) -> Any:
-        gathered.extend(since)
-        return settle(connection, since, *rest)
+    def looking(connection: Connection, settled: Mapping[str, int]) -> Any:
+        gathered.extend(settled)
+        return unsettled(connection, settled)
 
-    monkeypatch.setattr(upkeep, "settle", settling)
+    monkeypatch.setattr(upkeep, "unsettled", looking)
     return gathered
 
 
@@ -91,6 +91,36 @@ def test_a_copy_and_a_renamed_namespace_are_joined_once(mem: Semmem, joined: lis
     assert {hit.id for hit in mem.recall("Who met Mary Somerville?", namespace="renamed")} == {"m0", "m1"}
 
 
+def test_nothing_is_left_to_join_in_a_whole_namespace_of_which_only_the_latest_keys_were_joined(mem: Semmem) -> None:
+    several = "SELECT count(*) FROM (SELECT FROM posting WHERE NOT lone GROUP BY key HAVING count(*) > 1) AS several"
+    for turn, people in enumerate(("Ada Bob", "Bob Cleo", "Cleo Dora Ada", "Emma", "Bob Emma")):
+        for number, name in enumerate(people.split()):
+            mem.remember(f"{name} Quill met {name} Marsh at quay {turn} with owl {number}.", namespace="n0")
+            mem.store.transaction(partial(postings.flush, namespaces=["n0"]))  # type: ignore[attr-defined]
+        left = sql(mem, several)[0][0]
+        assert (turn == 0) or left > 0
+        mem.maintain()
+        assert sql(mem, several) == [(0,)]
+        whole = mem.store.transaction(partial(upkeep.unsettled, settled={"n0": 0}))  # type: ignore[attr-defined]
+        assert whole["n0"].keys.size == 0
+
+
+def test_keys_that_have_got_no_row_since_are_not_looked_up(mem: Semmem) -> None:
+    """Rows that were to be joined before tell whether they are looked up again."""
+    for number in range(2):
+        mem.remember(f"Ada Quill met Bob Marsh, take {number}.", namespace="n0")
+        mem.store.transaction(partial(postings.flush, namespaces=["n0"]))  # type: ignore[attr-defined]
+    settled = sql(mem, "UPDATE namespace SET settled = segments RETURNING settled")[0][0]
+    rows_of_a_key = "SELECT count(*) FROM posting GROUP BY key ORDER BY 1 DESC LIMIT 1"
+    mem.remember("The quokka hums.", namespace="n0")
+    mem.maintain()
+    assert (settled, sql(mem, rows_of_a_key)) == (2, [(2,)])
+    mem.remember("Ada Quill hums.", namespace="n0")
+    mem.maintain()
+    name = "SELECT count(*) FROM posting WHERE name = %s"
+    assert (sql(mem, name, "Ada Quill"), sql(mem, name, "Bob Marsh")) == ([(1,)], [(2,)])
+
+
 @pytest.mark.parametrize("verb", ["rename_namespace", "copy_namespace"])
 def test_postings_that_come_under_a_name_whose_former_ones_were_joined_are_joined_too(mem: Semmem, verb: str) -> None:
     def segment(namespace: str, number: int) -> None:
@@ -120,10 +150,11 @@ def test_a_segment_that_comes_between_two_steps_of_maintain_is_left_to_the_next(
     for _ in range(3):
         mem.remember_many([{"text": f"Ada Lovelace met person{n} at place{n}."} for n in range(40)])
         mem.store.transaction(partial(postings.flush, namespaces=["default"]))
-    settle, came = upkeep.settle, list[str]()
+    settle, came, steps = upkeep.settle, list[str](), list[int]()
 
     def settling(connection: Connection, since: Mapping[str, int], *rest: Any) -> Any:
-        if len(joined) == 1 and not came:
+        steps.extend(since.values())
+        if len(steps) == 2:
             came.append("default")
             with psycopg.connect(mem.store.url, autocommit=True) as other:
                 other.execute("UPDATE semmem.namespace SET segments = segments + 1, revision = revision + 1")
@@ -131,12 +162,12 @@ def test_a_segment_that_comes_between_two_steps_of_maintain_is_left_to_the_next(
 
     monkeypatch.setattr(upkeep, "settle", settling)
     mem.maintain()
-    assert len(joined) > 1
+    assert len(steps) > 2
     assert came == _unsettled(mem) == ["default"]
     mem.maintain()
     assert _unsettled(mem) == []
     mem.maintain()
-    assert joined[-1] == "default"
+    assert joined == ["default", "default"]
 
 
 def test_a_range_of_keys_in_which_nothing_is_to_be_joined_is_passed_while_a_writer_holds_the_namespace(
@@ -147,7 +178,9 @@ def test_a_range_of_keys_in_which_nothing_is_to_be_joined_is_passed_while_a_writ
 
     def work(connection: Connection) -> object:
         connection.execute("SET LOCAL lock_timeout TO '1s'")
-        return upkeep.settle(connection, {"n0": postings.FIRST_KEY}, 2, ())
+        due = upkeep.unsettled(connection, {"n0": 0})
+        assert (due["n0"].keys.size, due["n0"].packs) == (0, False)
+        return upkeep.settle(connection, {"n0": postings.FIRST_KEY}, 2, due)
 
     with psycopg.connect(mem.store.url) as writer:
         writer.execute("UPDATE semmem.namespace SET revision = revision + 1 WHERE namespace = 'n0'")

@@ -117,6 +117,14 @@ def scans(plan: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield from scans(part)
 
 
+def indexes(plan: dict[str, Any]) -> Iterator[str]:
+    """Yield the indexes that a plan reads, whether in their order or page by page."""
+    if "Index Name" in plan:
+        yield plan["Index Name"]
+    for part in plan.get("Plans", ()):
+        yield from indexes(part)
+
+
 def test_no_statement_of_a_writer_reads_a_whole_table_that_was_empty_when_it_was_planned(grown: Semmem) -> None:
     names = {text.splitlines()[0]: name for name, text in statements("postgres").items()}
     read = {names[text.splitlines()[0]]: list(scans(plan)) for text, plan in store(grown).run(plans).items()}
@@ -152,3 +160,17 @@ def test_a_look_up_in_a_transaction_of_the_caller_leaves_the_planning_of_what_fo
     with store(grown).whole():
         assert len(store(grown).payload_hashes([("n1", "m1"), ("n2", "m2")])) == 2
         assert store(grown).run(mode) == before
+
+
+def test_maintain_reads_the_rows_that_came_since_by_their_segment_and_the_others_by_their_keys(grown: Semmem) -> None:
+    def plan(connection: Connection) -> Any:
+        connection.execute(statements("postgres")["by_index"])
+        parameters = {"namespace": "n1", "after": 2, "full": 4_096}
+        statement = f"EXPLAIN (FORMAT JSON) {statements('postgres')['keys_of_several_rows']}"
+        row = connection.execute(statement, parameters).fetchone()
+        assert row is not None
+        return row[0][0]["Plan"]
+
+    planned = store(grown).transaction(plan)
+    assert sorted(indexes(planned)) == ["posting_by_segment", "posting_shared"]
+    assert "Nested Loop" not in repr(planned)

@@ -46,6 +46,15 @@ def _rows(mem: Semmem, query: str) -> list[Any]:
     return mem.store.run(lambda c: c.execute(query).fetchall())
 
 
+def _change(mem: Semmem, count: int) -> None:
+    """Change as many rows of ``memory``, on a connection that ends and so reports them at once."""
+    assert isinstance(mem.store, PostgresStore)
+    with closing(mem.store.own_connection()) as connection:
+        rows = "SELECT ctid FROM semmem.memory LIMIT %s"
+        changed = connection.execute(f"UPDATE semmem.memory SET seen_count = 2 WHERE ctid IN ({rows})", (count,))
+        assert changed.rowcount == count
+
+
 def _found(mem: Semmem) -> list[str]:
     return [hit.id for number in (0, 41, 79) for hit in mem.recall(f"zebra{number}", limit=1)]
 
@@ -99,3 +108,29 @@ def test_maintain_that_ends_while_it_rewrites_leaves_the_table_and_the_note(
         packed.maintain()
     assert _state(packed) == (file, [(["posting"],)])
     assert _found(packed) == ["m0", "m41", "m79"]
+
+
+def test_maintain_counts_a_table_anew_for_the_planner_where_a_tenth_has_changed_or_nothing_is_known(
+    embedded_url: str,
+) -> None:
+    with semmem.connect(embedded_url, embedder="none") as mem:
+        assert isinstance(mem.store, PostgresStore)
+        mem.remember_many([{"id": f"m{n}", "text": f"Zebra{n} eats soup."} for n in range(80)])
+        with closing(mem.store.own_connection()) as connection:
+            connection.execute("ALTER TABLE semmem.memory SET (autovacuum_enabled = off)")
+
+        def counted() -> int:
+            mem.maintain()
+            return int(
+                _rows(mem, "SELECT analyze_count FROM pg_stat_all_tables WHERE relid = 'memory'::regclass")[0][0]
+            )
+
+        first = counted()
+        assert first >= 1
+        _change(mem, 5)
+        assert counted() == first
+        _change(mem, 80)
+        assert counted() == first + 1
+        assert counted() == first + 1
+        _rows(mem, "DELETE FROM pg_statistic WHERE starelid = 'semmem.memory'::regclass RETURNING 1")
+        assert counted() == first + 2

@@ -94,8 +94,9 @@ SELECT namespace FROM namespace
 WHERE memories >= %(least)s AND dropping IS NULL AND state IS NULL ORDER BY namespace;
 
 -- namespace_unsettled --
--- List the namespaces that have got postings since maintain joined theirs, each with its memories and its last segment.
-SELECT namespace, memories, segments FROM namespace n
+-- List the namespaces that have got postings since maintain joined theirs, each with its memories, the last segment that
+-- was joined, and its last one.
+SELECT namespace, memories, settled, segments FROM namespace n
 WHERE segments > settled AND (memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace))
   AND state IS DISTINCT FROM 'filling' AND state IS DISTINCT FROM 'emptying' ORDER BY namespace;
 

@@ -210,10 +210,17 @@ WITH touched AS (
 <rows_joined>;
 
 -- keys_of_several_rows --
--- Return the keys in a range that have several rows which can be joined, as one array; NULL for none.
-SELECT array_agg(key) FROM (
-    SELECT key FROM posting
-    WHERE namespace = %(namespace)s AND NOT lone AND key BETWEEN %(since)s::bigint AND %(upto)s::bigint AND n < %(full)s
+-- Return the keys with a row in a segment after the given one that have several rows which can be joined, ascending, and
+-- how many rows these are; the keys are NULL for none. Keys are looked up as one array, so that no plan reads all rows of
+-- a large namespace for a few.
+WITH touched AS (
+    SELECT DISTINCT key FROM posting
+    WHERE namespace = %(namespace)s AND NOT lone AND segment > %(after)s::bigint AND n < %(full)s
+)
+SELECT string_agg(int8send(key), ''::bytea ORDER BY key), coalesce(sum(rows), 0)::bigint FROM (
+    SELECT key, count(*) AS rows FROM posting
+    WHERE namespace = %(namespace)s AND NOT lone AND n < %(full)s
+      AND key = ANY((SELECT array_agg(key) FROM touched)::bigint[])
     GROUP BY key HAVING count(*) > 1) AS several;
 
 -- compact_keys --
@@ -283,13 +290,11 @@ SELECT %(namespace)s, n.first, min(n.ord), max(n.ord), array_agg(n.key ORDER BY 
        string_agg(n.entry, ''::bytea ORDER BY n.at), array_agg(n.name ORDER BY n.at)
 FROM numbered n WHERE NOT EXISTS (SELECT FROM gone g WHERE g.key = n.key AND g.ord = n.ord) GROUP BY n.first;
 
--- posting_sizes --
--- Of the keys in a range, count the rows of those that several memories have, the rows of those of single memories, and
--- those in lone_posting.
-SELECT count(*) FILTER (WHERE NOT lone), count(*) FILTER (WHERE lone),
+-- singleton_sizes --
+-- Of the keys up to one, count those of single memories with rows of their own, and those in lone_posting.
+SELECT (SELECT count(*) FROM posting WHERE namespace = %(namespace)s AND lone AND key <= %(upto)s::bigint),
        (SELECT coalesce(sum(cardinality(keys)), 0)::bigint FROM lone_posting
-        WHERE namespace = %(namespace)s AND first BETWEEN %(since)s::bigint AND %(upto)s::bigint)
-FROM posting WHERE namespace = %(namespace)s AND key BETWEEN %(since)s::bigint AND %(upto)s::bigint;
+        WHERE namespace = %(namespace)s AND first <= %(upto)s::bigint);
 
 -- singleton_pack --
 -- Rewrite the rows of lone_posting for a range of keys, with all keys of single memories in it and those of the last

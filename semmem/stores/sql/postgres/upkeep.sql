@@ -62,6 +62,15 @@ UPDATE memory m SET seen_count = r.seen_count, last_seen = r.last_seen
 FROM unnest(%(ids)s::text[], %(counts)s::int[], %(times)s::timestamptz[]) AS r(id, seen_count, last_seen)
 WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0;
 
+-- statistics_outdated --
+-- List those of some tables of which the planner has no statistics, or old ones: more than one row in share has changed
+-- since. A hard forget deletes them.
+SELECT s.relname::text FROM pg_stat_all_tables s
+WHERE s.schemaname = 'semmem' AND s.relname = ANY(%(tables)s::text[])
+  AND (%(share)s * s.n_mod_since_analyze > s.n_live_tup
+       OR NOT EXISTS (SELECT FROM pg_stats p WHERE p.schemaname = 'semmem' AND p.tablename = s.relname))
+ORDER BY s.relname;
+
 -- rewrite_awaited --
 -- Return whether a session waits for a lock that another one holds, or waits for before it.
 SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND %(pid)s = ANY(pg_blocking_pids(pid)));
