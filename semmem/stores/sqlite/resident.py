@@ -46,18 +46,20 @@ MOST = 50_000
 """The most memories and parts of a namespace that are held in memory; see adr/0065."""
 
 _BUDGET = 256 << 20
+_SAVED_BUDGET = 1 << 30
 _DAY = 86_400_000_000
 
 
 class FileModels:
     """The models of one file, the one used last at the end. Safe to use from any thread.
 
-    ``budget`` limits the bytes of all of them; the one used last stays however large it is. With 0 no saved model is
-    written or used.
+    ``budget`` limits the bytes of all of them; the one used last stays however large it is. ``saved_budget`` limits
+    those of saved models on disk. Where either is 0 no saved model is written or used.
     """
 
     def __init__(self, file: Filed) -> None:
         self.budget = _BUDGET
+        self.saved_budget = _SAVED_BUDGET
         self._file = file
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._asked: set[str] = set()
@@ -70,6 +72,10 @@ class FileModels:
         """Return the approximate number of bytes of each namespace in memory, the one asked last at the end."""
         with self._lock:
             return {name: model.size for name, model in self._models.items()}
+
+    @property
+    def _saves(self) -> bool:
+        return self.budget > 0 and self.saved_budget > 0
 
     def clear(self) -> None:
         """Drop all models."""
@@ -116,7 +122,7 @@ class FileModels:
         """Bring the model of a namespace up to date, or read it; other readers wait meanwhile."""
         with self._bringing:
             before = self._held(namespace)
-            model = self._file._reading(lambda c: _read(c, namespace, before, maps=self.budget > 0))
+            model = self._file._reading(lambda c: _read(c, namespace, before, maps=self._saves))
             whole = self._file.in_whole
             if whole is None or whole.connection is None:  # else it may be of what is never committed
                 self._keep(namespace, model)
@@ -127,7 +133,7 @@ class FileModels:
 
         What somebody's write would have to wait for, or what fails, is left out.
         """
-        if not self.budget or not self._file.is_ready or self._file.in_whole is not None:
+        if not self._saves or not self._file.is_ready or self._file.in_whole is not None:
             return
         large = self._file._rows("namespace_large", {"least": files.FEWEST}) if every else ()
         for namespace in [n for (n,) in large] if every else self.sizes:
@@ -149,7 +155,7 @@ class FileModels:
             if state is not None and (state == model.state or state.follows(model.state)):
                 now = _read(connection, namespace, model)
                 if now is not None:
-                    saved.save(connection, now, self.budget, makes_room=not every)
+                    saved.save(connection, now, self.saved_budget, makes_room=not every)
 
         if self._file._reading(due) is None:
             return
@@ -200,7 +206,7 @@ def _read(connection: sqlite3.Connection, namespace: str, before: Model | None, 
             gone = {id for id, kind in changes if kind != "written"}
             return before.after(state, _rows(connection, where, since=True), gone, corrections)
     rows = _rows(connection, {"number": int(state.created)})
-    return Model(namespace, state, Block(rows, coarse=True), corrections=corrections)
+    return Model(namespace, state, Block(rows, coarse=True).apart(), corrections=corrections)
 
 
 def _check(namespace: str, state: State | None) -> None:
