@@ -21,28 +21,31 @@ _NAME, _OF = "\0", "\0's"
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """The rules of one language, compiled.
+    """The rules of one language: its words, and ``patterns``, which only questions to a conversation need.
 
-    ``names`` are the months; ``small`` and ``capital`` are those that are a month only with a small letter (mars), or
-    with a capital inside a sentence (May).
+    ``small`` and ``capital`` are the months that are one only with a small letter (mars), or with a capital inside a
+    sentence (May).
     """
 
-    names: tuple[str, ...]
-    date: re.Pattern[str]
+    language: str
     capital: frozenset[str]
     small: frozenset[str]
-    lists: tuple[re.Pattern[str], ...]
-    own: tuple[tuple[re.Pattern[str], str], ...]
     first_person: frozenset[str]
     genitive: str
+
+    @property
+    def patterns(self) -> _Patterns:
+        """The patterns of the language; compiling them takes 3 ms, so it waits for a memory with an author."""
+        return _patterns(self.language)
 
     def months(self, question: str) -> tuple[tuple[int, int | None], ...]:
         """Return the months that ``question`` names as (month from 1, year or None)."""
         out = []
-        for match in self.date.finditer(plain(question)):
+        patterns = self.patterns
+        for match in patterns.date.finditer(plain(question)):
             name, year = match["month"], match["year"]
             if year or self._is_month(question, match):
-                out.append((self.names.index(name) + 1, int(year) if year else None))
+                out.append((patterns.months.index(name) + 1, int(year) if year else None))
         return tuple(out)
 
     def _is_month(self, text: str, match: re.Match[str]) -> bool:
@@ -61,7 +64,7 @@ class Talk:
     def collects(self, question: str) -> bool:
         """Return whether the answer of ``question`` is spread over many turns, as its plural or "how many" tells."""
         text = plain(question)
-        return any(pattern.search(text) for pattern in self.lists)
+        return any(pattern.search(text) for pattern in self.patterns.lists)
 
     def base(self, name: str) -> str:
         """Return a name without the ending of its genitive, where it may have one: annas is anna; else ``name``."""
@@ -71,9 +74,19 @@ class Talk:
         """Return the question as the author at ``places`` (start, end, is it a possessive) would say it: I, my."""
         for start, end, possessive in sorted(places, reverse=True):
             question = question[:start] + (_OF if possessive else _NAME) + question[end:]
-        for pattern, said in self.own:
+        for pattern, said in self.patterns.own:
             question = pattern.sub(said, question)
         return question
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    """The patterns of one language, compiled, and its twelve ``months``."""
+
+    months: tuple[str, ...]
+    date: re.Pattern[str]
+    lists: tuple[re.Pattern[str], ...]
+    own: tuple[tuple[re.Pattern[str], str], ...]
 
 
 @lru_cache(maxsize=64)
@@ -82,18 +95,26 @@ def talk(language: str) -> Talk | None:
     words = known(language)
     if not (rules := words.talk):
         return None
-    names = month_names(words.name)
-    date = rules["date"].replace("{month}", f"(?P<month>{'|'.join(names)})").replace("{year}", r"(?P<year>\d{4})")
-    own = [(one.replace("{name}{of}", _OF).replace("{name}", _NAME), said) for one, said in rules["self"]]
     return Talk(
-        names,
-        _compiled(date),
+        words.name,
         frozenset(rules.get("months_with_capital", ())),
         frozenset(rules.get("months_with_small_letter", ())),
-        tuple(map(_compiled, rules["collects"])),
-        tuple((_compiled(pattern), said) for pattern, said in own),
         frozenset(rules["first_person"]),
         rules.get("genitive", ""),
+    )
+
+
+@lru_cache(maxsize=64)
+def _patterns(language: str) -> _Patterns:
+    rules = known(language).talk
+    months = month_names(language)
+    date = rules["date"].replace("{month}", f"(?P<month>{'|'.join(months)})").replace("{year}", r"(?P<year>\d{4})")
+    own = [(one.replace("{name}{of}", _OF).replace("{name}", _NAME), said) for one, said in rules["self"]]
+    return _Patterns(
+        months,
+        _compiled(date),
+        tuple(map(_compiled, rules["collects"])),
+        tuple((_compiled(pattern), said) for pattern, said in own),
     )
 
 

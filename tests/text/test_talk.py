@@ -14,7 +14,7 @@ from semmem.extractors import Rules
 from semmem.read.question import candidates, conversational_query
 from semmem.text.languages import LANGUAGES
 from semmem.text.passages import terms
-from semmem.text.talk import Talk, talk
+from semmem.text.talk import Talk, _patterns, talk
 from semmem.text.tokens import tokens
 
 DATA = Path(__file__).resolve().parents[2] / "eval" / "data" / "talk"
@@ -178,6 +178,14 @@ def test_a_language_without_a_file_of_words_has_no_rules() -> None:
     found = asked("Hoeveel honden heeft Anna in september?", "dutch", "Anna")
     assert (found.author, found.to_embed) == ("Anna", "Hoeveel honden heeft Anna in september?")
     assert (found.months, found.collects) == ((), False)
+
+
+def test_no_pattern_is_compiled_before_an_author_is_asked_about() -> None:
+    _patterns.cache_clear()
+    assert "anna" in candidates("What did Anna say in May?", "english")
+    assert _patterns.cache_info().currsize == 0
+    assert asked("What did Anna say in May?", "english", "Anna").months == ((5, None),)
+    assert _patterns.cache_info().currsize == 1
 
 
 def test_the_stemmer_porter_has_the_rules_of_english() -> None:

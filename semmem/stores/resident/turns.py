@@ -68,6 +68,8 @@ class Strings:
 
     def places(self) -> dict[str, list[int]]:
         """Return the places of the memories that have each string, ascending; None is left out."""
+        if len(self.starts) == 1:  # as the sessions and authors of documents
+            return {}
         order = np.argsort(self.which, kind="stable")
         bounds = np.searchsorted(self.which[order], np.arange(len(self.starts))).tolist()
         places: dict[str, list[int]] = {}
