@@ -10,7 +10,7 @@ from typing import Any
 from semmem.client.connection import Connection
 from semmem.model.errors import Conflict, InvalidInput, NotFound, StoreClosed, StoreError
 from semmem.model.filters import at_time, one_of, person, shown_by, string, whole
-from semmem.model.history import MADE_BY, Link, Version, checked_link
+from semmem.model.history import MADE_BY, Access, Link, Version, checked_link
 from semmem.model.process.asker import note_written
 from semmem.model.store import Store, life_of
 from semmem.model.types import LIST_ORDERS, Filters, ListOrder, Memory, Page, Undecided, masked
@@ -47,21 +47,28 @@ def listed(
         filters = replace(filters, sensitive=False)
     where, order = string("namespace", namespace), one_of("sort_by", sort_by, LIST_ORDERS)
     page = mem.store.list(where, filters, limit, after, order)
-    return replace(page, memories=tuple(map(shown, with_accesses(mem, where, page.memories))))
+    return replace(page, memories=tuple(map(shown, _with_waiting(mem, where, page.memories))))
 
 
-def with_accesses(mem: Connection, namespace: str, memories: Sequence[Memory]) -> tuple[Memory, ...]:
-    """Return memories of one namespace with how often recalls returned them, and when one last did."""
+def with_accesses(mem: Connection, memory: Memory) -> Memory:
+    """Return a memory with how often recalls returned it, and when one last did."""
     if mem.store.life is None:
-        return tuple(memories)
-    ids = [memory.id for memory in memories]
-    stored, waiting = mem.store.life.accesses(namespace, ids), mem.accesses.waiting(namespace, ids)
-    out = []
-    for memory in memories:
-        accesses = [access for of in (stored, waiting) if (access := of.get(memory.id)) is not None]
-        last = max((access.last for access in accesses), default=None)
-        out.append(replace(memory, access_count=sum(access.count for access in accesses), last_accessed=last))
-    return tuple(out)
+        return memory
+    stored = mem.store.life.accesses(memory.namespace, [memory.id]).get(memory.id)
+    counted = replace(memory, access_count=0) if stored is None else _with(memory, stored)
+    return _with_waiting(mem, memory.namespace, [counted])[0]
+
+
+def _with_waiting(mem: Connection, namespace: str, memories: Sequence[Memory]) -> Sequence[Memory]:
+    """Return memories of one namespace, whose written accesses are known, with those that wait to be written."""
+    waiting = mem.accesses.waiting(namespace, [memory.id for memory in memories])
+    return [_with(memory, waiting[memory.id]) if memory.id in waiting else memory for memory in memories]
+
+
+def _with(memory: Memory, access: Access) -> Memory:
+    """Return a memory with more accesses than it has."""
+    last = access.last if memory.last_accessed is None else max(memory.last_accessed, access.last)
+    return replace(memory, access_count=(memory.access_count or 0) + access.count, last_accessed=last)
 
 
 def forget(

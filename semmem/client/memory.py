@@ -306,7 +306,7 @@ class Semmem(ABC):
         memories = self.store.get(namespace, [id])
         if not memories:
             raise life.unknown(self._here, id, namespace)
-        return shown(life.with_accesses(self._here, namespace, memories)[0])
+        return shown(life.with_accesses(self._here, memories[0]))
 
     @observed
     def list(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple, overload
 
 from semmem.model.errors import InvalidInput
@@ -116,19 +117,26 @@ MOST_EARLIER = 20_000
 """The most earlier versions of a namespace that one recall looks at."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Earlier:
     """An earlier version as one recall reads it: the index entries of all its passages together.
 
+    ``read`` returns the memory: of thousands of versions, a recall looks at few memories.
     ``length`` is the number of its terms, ``entries`` one structured array (key, count, mention, subject, kind).
     ``vectors`` are those of its passages, by part, and ``embedder`` is the identity of the embedder that made them.
     """
 
-    memory: Memory
+    id: str
+    read: Callable[[], Memory]
     length: int
     entries: Any
     embedder: Mapping[str, Any] | None = None
     vectors: Mapping[int, Any] = field(default_factory=dict)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """The memory as it was in this version."""
+        return self.read()
 
 
 def around(limit: int | None, offset: int) -> tuple[int | None, int]:

@@ -57,7 +57,7 @@ class Versions:
         from semmem.stores.packed_postings import FIRST_EARLIER
 
         self.of = {n: {FIRST_EARLIER + number: one for number, one in enumerate(rows)} for n, rows in versions.items()}
-        self.named = {(n, one.memory.id): row_id for n, rows in self.of.items() for row_id, one in rows.items()}
+        self.named = {(n, one.id): row_id for n, rows in self.of.items() for row_id, one in rows.items()}
         self._among: dict[tuple[str, ...], dict[int, Earlier]] = {}
         self._entries: dict[str, tuple[NDArray[Any], NDArray[np.int64]]] = {}
 
@@ -81,7 +81,8 @@ class Versions:
             from semmem.stores.packed_postings import FORWARD, POSTING
 
             versions = self.of.get(namespace, {})
-            own = np.concatenate([np.zeros(0, dtype=FORWARD), *(one.entries for one in versions.values())])
+            packed = b"".join([one.entries for one in versions.values()])  # numpy would copy field by field
+            own = np.frombuffer(packed, dtype=FORWARD)
             sizes = [len(one.entries) for one in versions.values()]
             lengths = [min(one.length, np.iinfo(np.uint16).max) for one in versions.values()]
             entries = np.zeros(len(own), dtype=POSTING)
@@ -196,7 +197,7 @@ class PastSnapshot(Overlay):
         these = self._versions.these(part.namespaces, near.row_ids)
         if not these:
             return near, turns, row_ids, vectors
-        best = [max(_products(one, vector), key=lambda pair: pair[0])[1] for _, one in sorted(these.items())]
+        best = [own for _, (_, own) in sorted(_nearest_passages(these, vector).items())]
         own = np.array(best, dtype=np.float32).reshape(len(best), len(vector))
         both_row_ids = np.concatenate([row_ids, np.array(sorted(these), dtype=np.int64)])
         order = np.argsort(both_row_ids, kind="stable")
@@ -210,16 +211,15 @@ class PastSnapshot(Overlay):
     def _joined(self, near: Ranking, part: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
         import numpy as np
 
-        products = {
-            row_id: max(product for product, _ in pairs)
-            for row_id, one in self._versions.among(part.namespaces).items()
-            if (pairs := _products(one, vector))
-        }
-        row_ids = np.array(list(products), dtype=np.int64)
-        rows = [(row_id, products[row_id]) for row_id in row_ids[part.matches(row_ids)].tolist()]
-        every = sorted([*zip(near.row_ids, near.scores, strict=True), *rows], key=lambda row: (-row[1], row[0]))[:depth]
-        best = tuple(row_id for row_id, _ in every), tuple(score for _, score in every)
-        return replace(near, row_ids=best[0], scores=best[1], total=len(every))
+        nearest = _nearest_passages(self._versions.among(part.namespaces), vector)
+        own = np.array(list(nearest), dtype=np.int64)
+        inside = part.matches(own)
+        products = np.array([product for product, _ in nearest.values()], dtype=np.float64)
+        row_ids = np.concatenate([np.array(near.row_ids, dtype=np.int64), own[inside]])
+        scores = np.concatenate([np.array(near.scores, dtype=np.float64), products[inside]])
+        best = np.lexsort((row_ids, -scores))[:depth]
+        found = tuple(row_ids[best].tolist()), tuple(scores[best].tolist())
+        return replace(near, row_ids=found[0], scores=found[1], total=len(best))
 
     def _then(self, row: Newer) -> Newer:
         candidate = row.candidate
@@ -250,8 +250,9 @@ def _scope_of(scope: Scope, versions: Versions) -> Scope:
 
     assert scope.filters is not None
     conditions: Within = within(scope.filters, scope.namespaces, scope.exclude)
+    is_whole = not (scope.filters or scope.exclude)
     fits_by_row_id = {
-        row_id: matches(one.memory, conditions) for row_id, one in versions.among(scope.namespaces).items()
+        row_id: is_whole or matches(one.memory, conditions) for row_id, one in versions.among(scope.namespaces).items()
     }
     inside = np.array(sorted(row_id for row_id, fits in fits_by_row_id.items() if fits), dtype=np.int64)
     outside = np.array(sorted(row_id for row_id, fits in fits_by_row_id.items() if not fits), dtype=np.int64)
@@ -274,15 +275,29 @@ def _with_versions(postings: Postings, entries: NDArray[Any], of: NDArray[np.int
     return replace(postings, keys=every, sizes=sizes.astype(np.int64), entries=both)
 
 
-def _products(one: Earlier, vector: NDArray[np.float32]) -> list[tuple[float, NDArray[np.float32]]]:
-    """Return the inner product of each passage's vector with ``vector``, and the passage's vector."""
+def _nearest_passages(
+    versions: Mapping[int, Earlier], vector: NDArray[np.float32]
+) -> dict[int, tuple[float, NDArray[np.float32]]]:
+    """Return the nearest passage of each version that has one to compare: its inner product, and its vector."""
     import numpy as np
 
-    by = vector_embedder(vector)
-    if by is not None and (one.embedder is None or dict(one.embedder) != dict(by)):
-        return []
-    plain = np.asarray(vector, dtype=np.float32)
-    return [(float(own @ plain), own) for own in one.vectors.values() if own.shape == plain.shape]
+    by, plain = vector_embedder(vector), np.asarray(vector, dtype=np.float32)
+    comparable = [
+        (row_id, own)
+        for row_id, one in versions.items()
+        if by is None or (one.embedder is not None and dict(one.embedder) == dict(by))
+        for own in one.vectors.values()
+        if own.shape == plain.shape
+    ]
+    if not comparable:
+        return {}
+    stacked = np.concatenate([own for _, own in comparable]).astype(np.float32, copy=False).reshape(-1, len(plain))
+    products = np.einsum("ij,j->i", stacked, plain).tolist()  # equal vectors have equal products, unlike in a BLAS
+    nearest: dict[int, tuple[float, NDArray[np.float32]]] = {}
+    for (row_id, own), product in zip(comparable, products, strict=True):
+        if row_id not in nearest or product > nearest[row_id][0]:
+            nearest[row_id] = product, own
+    return nearest
 
 
 def _was_valid(memory: Memory, at: datetime) -> bool:

@@ -48,7 +48,8 @@ LISTS: Mapping[ListOrder, str] = {
     "importance": "memory_list_important",
     "accessed": "memory_list_accessed",
 }
-"""The statement of each order of a list; all but the first also return the sort key, a number."""
+"""The statement of each order of a list. A row is that of a memory, how often recalls returned it, when one last did,
+and the sort key: a number, NULL in the first."""
 
 NEVER = float("-inf")
 """The sort key of what has no time, such as a memory that no recall has returned."""

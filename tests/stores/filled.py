@@ -81,7 +81,7 @@ def rows(where: Semmem | str) -> dict[str, list[str]]:
         name: sorted(row for (row,) in sql(where, f"SELECT t::text FROM (SELECT {which} FROM {name}) AS t"))
         for name, which in columns.items()
     }
-    own = "(backup,", "(copy,", "(restored,", "(scrubs,"
+    own = "(backup,", "(copy,", "(restored,", "(scrubs,", "(unshrunk,"
     found["meta"] = [row for row in found["meta"] if not row.startswith(own)]
     return found
 

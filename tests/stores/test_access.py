@@ -19,6 +19,7 @@ from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.model.history import Access
 from semmem.model.imported_items import exported_item
 from semmem.model.store import life_of
+from semmem.model.types import LIST_ORDERS
 from semmem.write import access
 from semmem.write.access import AccessCounter
 
@@ -203,6 +204,29 @@ def test_a_recall_counts_what_it_returned_and_get_and_list_show_it_at_once(mem: 
     assert mem.maintain()["accesses"] == 2
     assert "accesses" not in mem.maintain()
     assert counts(mem, "ferry", "bus", "owl") == [2, 1, 0]
+
+
+def test_a_page_of_a_list_counts_written_and_waiting_accesses_and_asks_the_store_once(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(mem)
+    mem.recall("ferry")
+    mem.maintain()
+    written = mem.get("ferry").last_accessed
+    assert written is not None
+    mem.recall("ferry")
+    mem.recall("bus")
+
+    def again(life: Any, namespace: str, ids: Any) -> None:
+        raise AssertionError("A second statement.")
+
+    monkeypatch.setattr(type(life_of(mem.store)), "accesses", again)
+    for order in LIST_ORDERS:
+        page = mem.list(sort_by=order)
+        assert {one.id: one.access_count for one in page} == {"ferry": 2, "bus": 1, "owl": 0}
+        last = {one.id: one.last_accessed for one in page}
+        assert last["ferry"] is not None
+        assert (last["ferry"] > written, last["owl"]) == (True, None)
 
 
 def test_counts_are_kept_over_a_close_an_update_and_a_forget_that_is_taken_back(url: str) -> None:

@@ -6,12 +6,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput
-from semmem.model.types import Hit
+from semmem.model.history import Earlier
+from semmem.model.types import Hit, Memory
 from semmem.read.recall import Recaller
+from semmem.stores.past import _nearest_passages
+from semmem.stores.postgres import life as postgres_life
+from semmem.stores.sqlite import life as sqlite_life
 
 
 def fill(mem: Semmem) -> None:
@@ -197,3 +203,55 @@ def test_a_memory_that_is_changed_meanwhile_is_not_found_in_a_version_of_later(
     monkeypatch.setattr(Recaller, "_answer", changed)
     found = [hit.text for hit in mem.recall("Where does Ana live?", as_of="2021-01-01", recipe="lexical")]
     assert (found, answers) == (["Ana lives in Lisbon."], [0, 1])
+
+
+def test_of_many_versions_a_recall_makes_memories_of_those_that_it_looks_at(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(30):
+        mem.remember(f"Lantern {n} hangs in the {'harbour' if n < 2 else 'mill'}.", id=str(n), created_at="2020-01-01")
+        mem.update(str(n), text=f"Lantern {n} is sold.", valid_from="2022-01-01")
+    made: list[str] = []
+    for life in (postgres_life, sqlite_life):
+        monkeypatch.setattr(life, "memory_of", lambda row, of=life.memory_of: made.append(row[1]) or of(row))
+    found = mem.recall("harbour", as_of="2021-01-01", recipe="lexical")
+    assert sorted((hit.text, hit.memory.version) for hit in found) == [
+        ("Lantern 0 hangs in the harbour.", 1), ("Lantern 1 hangs in the harbour.", 1),
+    ]  # fmt: skip
+    assert sorted(made) == ["0", "1"]
+    made.clear()
+    assert len(mem.recall("lantern", as_of="2021-01-01", recipe="lexical", filters={"tags": "none"})) == 0
+    assert len(made) == 30  # a filter looks at each
+
+
+def test_the_nearest_passage_of_a_version_stands_for_it_if_its_vector_can_be_compared() -> None:
+    import numpy as np
+
+    def version(*vectors: list[float], embedder: dict[str, str] | None = None) -> Earlier:
+        each = {part: np.array(one, dtype=">f4") for part, one in enumerate(vectors)}
+        return Earlier("a", lambda: Memory("a", "n", "text"), 1, np.zeros(0), embedder, each)
+
+    versions = {
+        1: version([0.0, 1.0], [0.5, 0.25]),
+        2: version([0.5, 0.25]),
+        3: version([1.0, 0.0, 0.0]),  # of another dimension
+        4: version(),
+    }
+    nearest = _nearest_passages(versions, np.array([1.0, 0.0], dtype=np.float32))
+    assert {row_id: (product, own.tolist()) for row_id, (product, own) in nearest.items()} == {
+        1: (0.5, [0.5, 0.25]),
+        2: (0.5, [0.5, 0.25]),
+    }
+    assert _nearest_passages({4: version()}, np.array([1.0, 0.0], dtype=np.float32)) == {}
+
+
+@given(st.integers(1, 60), st.integers(1, 40), st.integers(0, 2**32 - 1))
+def test_equal_vectors_of_versions_have_equal_products_wherever_they_stand(count: int, size: int, seed: int) -> None:
+    import numpy as np
+
+    drawn = np.random.default_rng(seed)
+    same, asked = drawn.normal(size=(2, size)).astype(np.float32)
+    versions = {n: Earlier("a", lambda: Memory("a", "n", "text"), 1, (), None, {0: same}) for n in range(count)}
+    products = {product for product, _ in _nearest_passages(versions, asked).values()}
+    assert len(products) == 1
+    assert products.pop() == pytest.approx(sum(map(float.__mul__, same.tolist(), asked.tolist())), abs=1e-4)

@@ -136,7 +136,10 @@ class Store(Protocol):
     def list(
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
     ) -> Page:
-        """Return a page of whole memories in descending order, by default the newest first."""
+        """Return a page of whole memories in descending order, by default the newest first.
+
+        A store with ``life`` fills ``access_count`` and ``last_accessed`` by what is written.
+        """
         ...
 
     def forget(

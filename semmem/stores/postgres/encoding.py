@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import compress, islice, repeat
 from typing import Any
 
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from pgvector import Vector
 from pgvector.psycopg.vector import VectorBinaryDumper
 from psycopg import sql
+from psycopg.abc import Buffer
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Jsonb, JsonbBinaryLoader
 
 from semmem.model.exchange import BEHIND, LAST, Corrections, Kinds, Row, Turn
 from semmem.model.field_kinds import Json, Kind, Tags
@@ -59,12 +61,13 @@ _ENCODERS: Mapping[type[Kind], Callable[[Any], Any]] = {
 """How a field is put into a parameter; fields of other kinds as they are."""
 
 
-def memory_of(row: Sequence[Any]) -> Memory:
+def memory_of(row: Sequence[Any], *, access_count: int | None = None, last_accessed: datetime | None = None) -> Memory:
     """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``."""
     namespace, id, part, updated_at, version, seen_count, last_seen, *values = row
     fields = dict(zip(STORED, values, strict=False))  # behind them stands the row id
     fields |= {name: tuple(fields[name]) for name in _LISTS}
-    counts = {"seen_count": seen_count, "last_seen": last_seen}
+    counts: dict[str, Any] = {"seen_count": seen_count, "last_seen": last_seen}
+    counts |= {"access_count": access_count, "last_accessed": last_accessed}
     name, parent = (f"{id}#{part}", id) if part else (id, None)
     return Memory(name, namespace, **fields, updated_at=updated_at, version=version, parent_id=parent, **counts)
 
@@ -98,6 +101,10 @@ _ELEMENT = np.dtype([("size", ">i4"), ("value", ">i8")])
 _ELEMENT4 = np.dtype([("size", ">i4"), ("value", ">i4")])
 
 
+_NO_METADATA = b"\x01{}"
+"""The binary form of an empty jsonb object: its version, and its text."""
+
+
 class Encoded(bytes):
     """A parameter in binary form, which the statement casts; psycopg escapes bytes in a list one by one."""
 
@@ -124,6 +131,12 @@ class _BigintArray(Dumper):
         return struct.pack("!iiiii", 1, 0, _INT8_OID, len(obj), 1) + body.tobytes()
 
 
+class _MetadataLoader(JsonbBinaryLoader):
+    def load(self, data: Buffer) -> object:
+        """Return the value; most metadata is empty, and parsing it takes as long as making the memory."""
+        return {} if data == _NO_METADATA else super().load(data)
+
+
 def register_arrays(connection: Connection) -> None:
     """Let ``connection`` take numpy arrays of integers, and vectors, as parameters.
 
@@ -131,6 +144,7 @@ def register_arrays(connection: Connection) -> None:
     the oids of its types, and take numpy arrays for itself.
     """
     connection.adapters.register_dumper(np.ndarray, _BigintArray)
+    connection.adapters.register_loader("jsonb", _MetadataLoader)
     connection.adapters.register_dumper(Encoded, _EncodedDumper)
     connection.adapters.register_dumper(Vector, VectorBinaryDumper)
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,7 +71,8 @@ class PostgresLife(PostgresLinks):
         """Return up to ``limit`` versions that were valid at a time and were replaced later, by id."""
         rows = self._pool.rows("history_earlier", {"namespace": namespace, "at": at, "limit": limit})
         return [
-            Earlier(memory_of(row[:-3]), row[-3], unpacked_entries(row[-2]), *unpacked_vectors(row[-1])) for row in rows
+            Earlier(row[1], partial(memory_of, row), length, unpacked_entries(entries), *unpacked_vectors(vectors))
+            for *row, length, entries, vectors in rows
         ]
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
@@ -254,7 +255,7 @@ class PostgresLife(PostgresLinks):
 
 
 def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, dict[int, NDArray[np.float32]]]:
-    """Return the embedder of a version's vectors, and the vector of each part, as history_keep packed them."""
+    """Return the embedder of a version's vectors, and the vector of each part, in the bytes of history_keep."""
     if packed is None:
         return None, {}
     (size_of_name,) = _INT4.unpack_from(packed)
@@ -262,9 +263,8 @@ def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, di
     vectors = {}
     while offset < len(packed):
         part, size = _TWO_INT4.unpack_from(packed, offset)
-        start = offset + 8 + 4  # behind the number of dimensions
+        vectors[part] = np.frombuffer(packed, ">f4", size // 4 - 1, offset + 8 + 4)  # behind the number of dimensions
         offset += 8 + size
-        vectors[part] = np.frombuffer(packed[start:offset], dtype=">f4").astype(np.float32)
     return _made_with(bytes(packed[4 : 4 + size_of_name])), vectors
 
 
@@ -282,7 +282,7 @@ def unpacked_entries(packed: bytes) -> NDArray[Any]:
         _, _, size = _THREE_INT4.unpack_from(packed, offset)
         start = offset + _THREE_INT4.size
         offset = start + size
-        passages.append(np.frombuffer(packed[start:offset], dtype=FORWARD))
+        passages.append(np.frombuffer(packed, FORWARD, size // FORWARD.itemsize, start))
     return passages[0] if len(passages) == 1 else merged(passages)
 
 

@@ -61,7 +61,7 @@ FULL = 32
 """Keys of a row of packed_likeness, on the average at most: so few that it is read fast."""
 _MOST_PACKED = 16
 """Memories of a key that is packed: so that it is in one row, and a look-up reads few it does not want."""
-_AT_ONCE = 50_000
+_AT_ONCE = 8_000
 """Keys that one step of ``pack`` writes."""
 _SHARE = 8
 """Keys are packed when those with rows of their own are at least one in so many of the packed."""

@@ -232,12 +232,9 @@ class PostgresStore(Pooled):
         after = read_cursor(cursor, sort_by)
         parameters: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, **filter_parameters(filters)}
         parameters |= {"cursor_at": after.created_at, "cursor_id": after.id}
-        if sort_by == "created":
-            (rows,) = self.together(("memory_list", parameters), planned=True)
-            return page_of([(memory_of(row), None) for row in rows], limit, sort_by)
         parameters |= {"cursor_key": after.key, "cursor_time": after.time}
         (rows,) = self.together((LISTS[sort_by], parameters), planned=True)
-        return page_of([(memory_of(row), sort_key) for *row, sort_key in rows], limit, sort_by)
+        return page_of([_listed(row) for row in rows], limit, sort_by)
 
     def stats(self, namespace: str | None, *, exact: bool = False) -> Stats:
         """Return the counts of memories, concepts and vectors; see Store.stats."""
@@ -473,3 +470,9 @@ class PostgresStore(Pooled):
 
 def _wholes(rows: Iterable[Any]) -> dict[tuple[str, str], tuple[Memory, Sequence[int]]]:
     return {(row[0], row[1]): (memory_of(row[:-1]), row[-1]) for row in rows}
+
+
+def _listed(row: Sequence[Any]) -> tuple[Memory, float | None]:
+    """Return memory and sort key of a row of a list."""
+    *columns, count, last, sort_key = row
+    return memory_of(columns, access_count=count or 0, last_accessed=last), sort_key

@@ -12,7 +12,7 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing
 from contextvars import copy_context
 from dataclasses import asdict
 from functools import partial
@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import Error, sql
-from psycopg.errors import LockNotAvailable
+from psycopg.types.json import Jsonb
 
 from semmem.model.errors import SemmemError
 from semmem.model.recipe import GraphSettings
@@ -29,7 +29,7 @@ from semmem.model.types import Filters
 from semmem.stores.postgres import forget, links, postings, saved, vector_index
 from semmem.stores.postgres.connection import by_namespace, sent
 from semmem.stores.postgres.typed import Connection, only
-from semmem.stores.postgres.vacuum import session_setting, vacuum
+from semmem.stores.postgres.vacuum import rewrite, vacuum
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -58,17 +58,20 @@ _EMPTIED = ("pending", "history", "change", "link", "access")
 _MANY = 10_000
 """The number of packed posting rows from which on it is worth rewriting the table."""
 
+_UNSHRUNK = "unshrunk"
+"""The note of the tables that are still to be rewritten."""
+
 _WRITERS_SHARE = 4
 """Rewrite a table that writers alone read where a fifth of its rows have been packed, and not only where half have."""
 
-MOST_TOGETHER, FEW_TOGETHER = 128, 1_024
+MOST_TOGETHER, FEW_TOGETHER = 128, 256
 """The most namespaces that one transaction of the upkeep serves, and the most memories of these."""
 
 LONE_FULL = 32
 """Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
 _FOLDING_THREADS = 4
 """Flushes at the same time at most, and half of the connections: the others are for recalls."""
-_ROWS_AT_ONCE = 50_000
+_ROWS_AT_ONCE = 10_000
 """Rows and packed keys that one step of ``settle`` reads."""
 _SAMPLED, _SAMPLE = 64, 1_000
 """Rows are counted in this part of the keys, where there are so many; a count is a thirtieth off, more or less."""
@@ -324,8 +327,7 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     for some in _small_together(store, "likeness_unpacked", busy):
         alike += _packed(store, some)
     if embedded := store.is_embedded:
-        _shrunk(store, "posting", packed)
-        _shrunk(store, "likeness_key", _WRITERS_SHARE * alike)
+        _shrunk(store, {"posting": packed, "likeness_key": _WRITERS_SHARE * alike})
         store.run(lambda c: vacuum(c, (*_TABLES, *_EMPTIED), "ANALYZE"))
     else:
         store.run(lambda c: c.execute(f"ANALYZE {', '.join(_TABLES)}"))
@@ -367,22 +369,35 @@ def settle(
 ) -> tuple[dict[str, int], dict[str, int], int]:
     """Pack the keys of a range that only one memory has, where it is ``packing``, and join the rows of each other key.
 
-    The range of each namespace begins at the key that ``since`` has for it; they are locked in that order. Both at
-    once, for they lie in the same pages. Returns the key to continue from of each namespace, how many rows
-    were written by merging in each namespace with any, which the caller marks as merged, and how many were removed by
-    packing; see lone_posting.
+    The range of each namespace begins at the key that ``since`` has for it. Both at once, for they lie in the same
+    pages. Where nothing is packed, rows to be joined are looked for before the lock, and a namespace in whose range
+    there are none is not locked before its last range; the others are, in the order of ``since``. Returns the key to
+    continue from of each namespace, how many rows were written by merging in each namespace with any, which the caller
+    marks as merged, and how many were removed by packing; see lone_posting.
     """
-    sent(connection, "namespace_own", ((namespace, {}) for namespace in since))
     width, removed = (postings.LAST_KEY - postings.FIRST_KEY) // steps, 0  # equal ranges hold as many keys
     ranges = {n: {"since": key, "upto": min(postings.LAST_KEY, key + width)} for n, key in since.items()}
+    several = _several(connection, {n: keys for n, keys in ranges.items() if n not in packing})
+    ends = {n for n, keys in ranges.items() if keys["upto"] == postings.LAST_KEY}  # the caller marks these as settled
+    sent(connection, "namespace_own", ((n, {}) for n in since if n in packing or n in several or n in ends))
     ranges_packed = ((n, {**keys, "size": LONE_FULL}) for n, keys in ranges.items() if n in packing)
     for namespace, cursor in sent(connection, "singleton_pack", ranges_packed).items():
         ranges[namespace]["upto"], count = only(cursor)
         removed += count
-    full = {"full": postings.SEGMENT_FULL}
-    joined = sent(connection, "compact_range", ((n, {**keys, **full}) for n, keys in ranges.items()))
+    several |= _several(connection, {n: keys for n, keys in ranges.items() if n in packing})
+    some = ((n, {"keys": several[n], "full": postings.SEGMENT_FULL}) for n in since if n in several)
+    joined = sent(connection, "compact_keys", some)
     written = {n: cursor.rowcount for n, cursor in joined.items() if cursor.rowcount}
     return {n: keys["upto"] + 1 for n, keys in ranges.items()}, written, removed
+
+
+def _several(connection: Connection, ranges: Mapping[str, Mapping[str, int]]) -> dict[str, list[int]]:
+    """Return the keys in a range of each namespace that have several rows; without namespaces that have none."""
+    full = {"full": postings.SEGMENT_FULL}
+    cursors = sent(
+        connection, "keys_of_several_rows", ((n, {**keys, **full}) for n, keys in ranges.items()), binary=True
+    )
+    return {n: keys for n, cursor in cursors.items() if (keys := only(cursor)[0])}
 
 
 def _settled(store: PostgresStore, segments: Mapping[str, int]) -> tuple[int, int]:
@@ -434,19 +449,26 @@ def _packed(store: PostgresStore, namespaces: Sequence[str]) -> int:
     return packed
 
 
-def _shrunk(store: PostgresStore, table: str, packed: int) -> None:
-    """Rewrite a table where most of its rows have just been packed, so that its files shrink.
+def _shrunk(store: PostgresStore, packed: Mapping[str, int]) -> None:
+    """Rewrite the tables most of whose rows have just been packed, so that their files shrink.
 
-    The table cannot be read meanwhile, but little is left of it. It stays as it is while others keep using it.
+    A table cannot be read meanwhile. So the rewriting gives way to whoever waits for the table, and is left to the next
+    call.
     """
-    if packed < _MANY or packed < store.rows(f"{table}_rows", {})[0][0]:
+    noted = store.rows("meta_get", {"key": _UNSHRUNK})
+    left = {table for table in packed if noted and table in noted[0][0]}
+    left |= {table for table, rows in packed.items() if rows >= _MANY and rows >= store.rows(f"{table}_rows", {})[0][0]}
+    if not left:
         return
-    with (
-        store.lasting() as connection,
-        suppress(LockNotAvailable),
-        session_setting(connection, "lock_timeout", forget.PATIENCE),
-    ):
-        connection.execute(f"VACUUM (FULL) {table}")
+    _note_unshrunk(store, left)
+    with store.lasting() as watcher, closing(store.own_connection()) as connection:
+        left -= {table for table in sorted(left) if rewrite(connection, watcher, table)}
+    _note_unshrunk(store, left)
+
+
+def _note_unshrunk(store: PostgresStore, tables: Collection[str]) -> None:
+    note = {"key": _UNSHRUNK, "value": Jsonb(sorted(tables))}
+    store.run(lambda c: c.execute(_SQL["meta_set" if tables else "meta_drop"], note))
 
 
 def _report(store: PostgresStore) -> dict[str, int]:

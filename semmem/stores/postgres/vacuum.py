@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
-from psycopg import sql
-from psycopg.errors import InsufficientPrivilege
+from psycopg import Error, sql
+from psycopg.errors import InsufficientPrivilege, LockNotAvailable, QueryCanceled
 
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
-__all__ = ["session_setting", "vacuum"]
+__all__ = ["rewrite", "session_setting", "vacuum"]
 
 _SQL = statements("postgres")
+
+_LOOK_S = 0.02
+"""Seconds between two looks at who waits for a table that is being rewritten; so long, and some more, they wait."""
+
+_TRIES, _PAUSE_S = 3, 0.5
+"""How often a table is rewritten anew that somebody waited for, and the seconds between."""
+
+_PATIENCE = "1500ms"
+"""How long a rewriting waits for those who use the table, while nobody waits behind it."""
+
+_CANCEL_S = 1.0
 
 
 @contextmanager
@@ -45,3 +59,47 @@ def vacuum(connection: Connection, tables: Collection[str], *options: str) -> No
         with suppress(InsufficientPrivilege):
             settings.enter_context(session_setting(connection, "wal_compression", "off"))
         connection.execute(command)
+
+
+def rewrite(connection: Connection, watcher: Connection, table: str) -> bool:
+    """Rewrite the files of a table by VACUUM FULL, which nobody can read meanwhile; return whether that was done.
+
+    As soon as ``watcher``, another connection, sees somebody wait for it, the rewriting is cancelled, and the table
+    stays as it was. It is tried a few times. ``connection`` is to be closed then: a late cancelling would meet what
+    follows.
+    """
+    # a client that was killed cancels nothing, and this server would end the rewriting before it notices
+    connection.execute("SET client_connection_check_interval TO '100ms'")
+    connection.execute(f"SET lock_timeout TO '{_PATIENCE}'")
+    for turn in range(_TRIES):
+        if turn:
+            time.sleep(_PAUSE_S)
+        if _rewritten(connection, watcher, table):
+            return True
+    return False
+
+
+def _rewritten(connection: Connection, watcher: Connection, table: str) -> bool:
+    command, who = sql.SQL("VACUUM (FULL) {}").format(sql.Identifier("semmem", table)), connection.info.backend_pid
+    with ThreadPoolExecutor(1, thread_name_prefix="semmem-rewrite") as thread:
+        work = thread.submit(connection.execute, command)
+        try:
+            while (
+                not wait([work], _LOOK_S).done and not only(watcher.execute(_SQL["rewrite_awaited"], {"pid": who}))[0]
+            ):
+                pass
+        finally:
+            _cancel(work, connection)
+    try:
+        work.result()
+    except (QueryCanceled, LockNotAvailable):
+        return False
+    return True
+
+
+def _cancel(work: Future[Any], connection: Connection) -> None:
+    """Cancel the statement of a thread until it ends: a cancelling before it begins is lost."""
+    while not work.done():
+        with suppress(Error):
+            connection.cancel_safe(timeout=_CANCEL_S)
+        wait([work], _LOOK_S)

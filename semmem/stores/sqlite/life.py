@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,10 @@ class SqliteLife(SqliteLinks):
             "limit": limit,
         }
         rows = self._file._rows("history_earlier", parameters)
-        return [Earlier(memory_of(row[:-3]), row[-3], _entries(row[-2]), *_vectors(row[-1])) for row in rows]
+        return [
+            Earlier(row[1], partial(memory_of, row), length, _entries(entries), *_vectors(vectors))
+            for *row, length, entries, vectors in rows
+        ]
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
         """Return the memory last forgotten softly under ``id``, with its vectors; None where there is none."""

@@ -246,17 +246,11 @@ class SqliteStore(Filed):
             "now": microsecond(datetime.now(UTC)),
             "cursor_at": None if after.created_at is None else microsecond(after.created_at),
             "cursor_id": after.id,
+            "cursor_key": after.key,
+            "cursor_time": None if after.time is None else microsecond(after.time),
             **filter_parameters(filters),
         }
-        if sort_by == "created":
-            rows = [(memory_of(r), None) for r in self._rows("memory_list", parameters)]
-        else:
-            parameters |= {
-                "cursor_key": after.key,
-                "cursor_time": None if after.time is None else microsecond(after.time),
-            }
-            rows = [(memory_of(r), k) for *r, k in self._rows(LISTS[sort_by], parameters)]
-        return page_of(rows, limit, sort_by)
+        return page_of([_listed(row) for row in self._rows(LISTS[sort_by], parameters)], limit, sort_by)
 
     def stats(self, namespace: str | None, *, exact: bool = False) -> Stats:
         """Return the counts of memories, concepts and vectors, each of them exact."""
@@ -508,3 +502,10 @@ class SqliteStore(Filed):
             connection.executemany(_SQL["setting_set"], values)
 
         self._writing(work)
+
+
+def _listed(row: Sequence[Any]) -> tuple[Memory, float | None]:
+    """Return memory and sort key of a row of a list."""
+    *columns, count, last, sort_key = row
+    at = None if last is None else at_microsecond(last)
+    return memory_of(columns, access_count=count or 0, last_accessed=at), sort_key

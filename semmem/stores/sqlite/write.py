@@ -79,11 +79,15 @@ def _converted(columns: _Columns, values: Iterable[Any]) -> dict[str, Any]:
     return {name: value if value is None or to is None else to(value) for (name, to), value in pairs}
 
 
-def memory_of(row: Sequence[Any]) -> Memory:
+def memory_of(row: Sequence[Any], *, access_count: int | None = None, last_accessed: datetime | None = None) -> Memory:
     """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``."""
     namespace, id, part, updated_at, version, seen_count, last_seen, *values = row
     fields = _converted(_READ, values)  # behind them stands the row id
-    counts = {"seen_count": seen_count, "last_seen": None if last_seen is None else at_microsecond(last_seen)}
+    counts: dict[str, Any] = {
+        "seen_count": seen_count,
+        "last_seen": None if last_seen is None else at_microsecond(last_seen),
+    }
+    counts |= {"access_count": access_count, "last_accessed": last_accessed}
     at = at_microsecond(updated_at)
     name, parent = (f"{id}#{part}", id) if part else (id, None)
     return Memory(name, namespace, **fields, updated_at=at, version=version, parent_id=parent, **counts)

@@ -204,6 +204,7 @@ class Remembering:
             write(store, {"id": f"{n}", "importance": importance, "created_at": at})
         life = life_of(store)
         life.count_accesses("n", {"1": Access(1, NOON), "4": Access(9, NOON + timedelta(microseconds=1))})
+        counts = {"1": (1, NOON), "4": (9, NOON + timedelta(microseconds=1))}
         orders: tuple[tuple[ListOrder, list[str]], ...] = (
             ("created", ["5", "4", "3", "2", "1", "0"]),
             ("updated", ["5", "4", "3", "2", "1", "0"]),
@@ -216,6 +217,8 @@ class Remembering:
             for _ in range(3):
                 page = store.list("n", ANY, 2, cursor, sort_by)
                 seen, cursor = [*seen, *ids(page)], page.cursor
+                for one in page:
+                    assert (one.access_count, one.last_accessed) == counts.get(one.id, (0, None))
             assert (sort_by, seen, cursor) == (sort_by, wanted, None)
         early = replace(ANY, created_before=NOON + timedelta(seconds=1))
         assert ids(store.list("n", early, 9, None, "importance")) == ["0", "1"]

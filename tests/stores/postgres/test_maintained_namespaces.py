@@ -137,3 +137,20 @@ def test_a_segment_that_comes_between_two_steps_of_maintain_is_left_to_the_next(
     assert _unsettled(mem) == []
     mem.maintain()
     assert joined[-1] == "default"
+
+
+def test_a_range_of_keys_in_which_nothing_is_to_be_joined_is_passed_while_a_writer_holds_the_namespace(
+    mem: Semmem,
+) -> None:
+    _remember(mem, range(1))
+    mem.maintain()
+
+    def work(connection: Connection) -> object:
+        connection.execute("SET LOCAL lock_timeout TO '1s'")
+        return upkeep.settle(connection, {"n0": postings.FIRST_KEY}, 2, ())
+
+    with psycopg.connect(mem.store.url) as writer:
+        writer.execute("UPDATE semmem.namespace SET revision = revision + 1 WHERE namespace = 'n0'")
+        after, written, packed = mem.store.transaction(work)
+        assert (abs(after["n0"]) < 3, written, packed) == (True, {}, 0)
+        writer.rollback()

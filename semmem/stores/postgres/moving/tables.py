@@ -52,7 +52,7 @@ HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 END = struct.pack("!h", -1)
 NOTE = "copy"
 """The key of ``meta`` under which a store records its source; it is not copied."""
-_OWN_NOTES = [NOTE, "backup", "scrubs"]
+_OWN_NOTES = [NOTE, "backup", "scrubs", "unshrunk"]
 """The keys of ``meta`` that are about one store: its source, its last backup, and the rewritings of its files.
 
 So are those of its saved models.

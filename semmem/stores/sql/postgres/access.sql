@@ -28,8 +28,8 @@ DELETE FROM access WHERE namespace = %(namespace)s AND id IN (
 
 -- memory_list_important --
 -- As memory_list, the most important first, in the order of an index.
-SELECT <memory_columns>, importance
-FROM memory
+SELECT <memory_columns>, count, last_at, importance
+FROM <counted_memory>
 WHERE <listed>
   AND (%(cursor_at)s::timestamptz IS NULL
        OR (importance, created_at, id) < (%(cursor_key)s::float8, %(cursor_at)s, %(cursor_id)s COLLATE "C"))
@@ -38,8 +38,8 @@ LIMIT %(limit)s;
 
 -- memory_list_updated --
 -- As memory_list, the last changed first, in the order of an index.
-SELECT <memory_columns>, (extract(epoch FROM updated_at) * 1000000)::float8
-FROM memory
+SELECT <memory_columns>, count, last_at, (extract(epoch FROM updated_at) * 1000000)::float8
+FROM <counted_memory>
 WHERE <listed>
   AND (%(cursor_at)s::timestamptz IS NULL
        OR (updated_at, created_at, id) < (%(cursor_time)s::timestamptz, %(cursor_at)s, %(cursor_id)s COLLATE "C"))
@@ -50,7 +50,7 @@ LIMIT %(limit)s;
 -- As memory_list, the last returned by a recall first, and those never returned last: the former by the index of
 -- accesses, the latter only where the page has room for them.
 WITH returned AS MATERIALIZED (
-    SELECT m.*, (extract(epoch FROM a.last_at) * 1000000)::float8 AS key
+    SELECT m.*, a.count, a.last_at, (extract(epoch FROM a.last_at) * 1000000)::float8 AS key
     FROM access a CROSS JOIN LATERAL (
         SELECT * FROM memory
         WHERE id = a.id AND <listed>) AS m
@@ -59,7 +59,7 @@ WITH returned AS MATERIALIZED (
         AND (a.last_at, m.created_at, m.id) < (%(cursor_time)s, %(cursor_at)s, %(cursor_id)s COLLATE "C")))
     ORDER BY a.last_at DESC, m.created_at DESC, m.id DESC LIMIT %(limit)s
 ), never AS (
-    SELECT *, '-Infinity'::float8 AS key
+    SELECT *, NULL::bigint AS count, NULL::timestamptz AS last_at, '-Infinity'::float8 AS key
     FROM memory
     WHERE <listed>
       AND NOT EXISTS (SELECT FROM access a WHERE a.namespace = %(namespace)s AND a.id = memory.id)
@@ -67,5 +67,6 @@ WITH returned AS MATERIALIZED (
            OR (created_at, id) < (%(cursor_at)s, %(cursor_id)s COLLATE "C"))
     ORDER BY created_at DESC, id DESC LIMIT %(limit)s::bigint - (SELECT count(*) FROM returned)
 )
-SELECT <memory_columns>, key FROM returned UNION ALL SELECT <memory_columns>, key FROM never
+SELECT <memory_columns>, count, last_at, key FROM returned
+UNION ALL SELECT <memory_columns>, count, last_at, key FROM never
 ORDER BY key DESC, created_at DESC, id DESC;

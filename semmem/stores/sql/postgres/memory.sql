@@ -149,10 +149,15 @@ SELECT ord, title FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(or
 namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
   AND <memory_filters>
 
+-- <counted_memory> --
+-- The memories of a list, each with how often recalls returned it and when one last did, so that a page is one round trip.
+memory LEFT JOIN LATERAL (
+    SELECT count, last_at FROM access WHERE namespace = %(namespace)s AND id = memory.id) AS a ON true
+
 -- memory_list --
 -- Newest first, keyset paging.
-SELECT <memory_columns>
-FROM memory
+SELECT <memory_columns>, count, last_at, NULL::float8
+FROM <counted_memory>
 WHERE <listed>
   AND (%(cursor_at)s::timestamptz IS NULL OR (created_at, id) < (%(cursor_at)s, %(cursor_id)s COLLATE "C"))
 ORDER BY created_at DESC, id DESC

@@ -209,17 +209,18 @@ WITH touched AS (
     RETURNING p.key, p.segment, p.kind, p.n, p.subjects, p.low, p.high, p.name, p.entries
 <rows_joined>;
 
--- compact_range --
--- Join all rows of each key in a range, but full ones. The keys are looked up as one array, so that no plan joins two
--- ranges of whose sizes nothing is known.
-WITH several AS MATERIALIZED (
+-- keys_of_several_rows --
+-- Return the keys in a range that have several rows which can be joined, as one array; NULL for none.
+SELECT array_agg(key) FROM (
     SELECT key FROM posting
     WHERE namespace = %(namespace)s AND NOT lone AND key BETWEEN %(since)s::bigint AND %(upto)s::bigint AND n < %(full)s
-    GROUP BY key HAVING count(*) > 1
-), gone AS (
+    GROUP BY key HAVING count(*) > 1) AS several;
+
+-- compact_keys --
+-- Join all rows of each of some keys, but full ones.
+WITH gone AS (
     DELETE FROM posting p
-    WHERE p.namespace = %(namespace)s AND NOT p.lone AND p.n < %(full)s
-      AND p.key = ANY((SELECT array_agg(key) FROM several)::bigint[])
+    WHERE p.namespace = %(namespace)s AND NOT p.lone AND p.n < %(full)s AND p.key = ANY(%(keys)s::bigint[])
     RETURNING p.key, p.segment, p.kind, p.n, p.subjects, p.low, p.high, p.name, p.entries
 <rows_joined>;
 

@@ -61,3 +61,7 @@ SELECT id, seen_count, last_seen FROM memory WHERE namespace = %(namespace)s AND
 UPDATE memory m SET seen_count = r.seen_count, last_seen = r.last_seen
 FROM unnest(%(ids)s::text[], %(counts)s::int[], %(times)s::timestamptz[]) AS r(id, seen_count, last_seen)
 WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0;
+
+-- rewrite_awaited --
+-- Return whether a session waits for a lock that another one holds, or waits for before it.
+SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND %(pid)s = ANY(pg_blocking_pids(pid)));

@@ -113,10 +113,15 @@ WHERE row IN (
 namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
   AND <memory_filters>
 
+-- <counted_m> --
+-- The memories m of a list, each with how often recalls returned it and when one last did.
+memory AS m LEFT JOIN (SELECT id AS returned_id, count, last_at FROM access WHERE namespace = :namespace) AS a
+    ON a.returned_id = m.id
+
 -- memory_list --
 -- Newest first, keyset paging.
-SELECT <memory_columns>
-FROM memory AS m
+SELECT <memory_columns>, count, last_at, NULL
+FROM <counted_m>
 WHERE <listed>
   AND created_at <= coalesce(:cursor_at, <last_time>)
   AND (:cursor_at IS NULL OR (created_at, id) < (:cursor_at, :cursor_id))
