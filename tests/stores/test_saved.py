@@ -249,6 +249,26 @@ def test_all_saved_models_take_at_most_saved_mb_and_the_one_mapped_longest_ago_g
     assert (one.exists(), two.exists(), len(saved_in(folder))) == (True, False, 2)
 
 
+def test_a_namespace_that_was_mapped_first_and_asked_last_keeps_its_saved_model(url: str, folder: Path) -> None:
+    names = {}
+    for namespace in ("one", "two"):
+        with opened(url) as mem:
+            fill_into(mem, namespace)
+        names[namespace] = (saved_in(folder) - set(names.values())).pop()
+    size = (folder / names["one"]).stat().st_size
+    with opened(url) as mem:
+        for mtime, namespace in enumerate(("one", "two"), start=1):
+            said(mem, namespace=namespace)
+            os.utime(folder / names[namespace], (mtime, mtime))
+        fill_into(mem, "three")
+        said(mem, namespace="one")
+        keeper, name = (
+            (mem._here.reader, "_saved") if mem.store.kind == "PostgreSQL" else (mem.store.models, "saved_budget")
+        )
+        setattr(keeper, name, 2 * size + size // 2)
+    assert (names["one"] in saved_in(folder), names["two"] in saved_in(folder)) == (True, False)
+
+
 def test_with_a_saved_mb_of_0_nothing_is_saved_and_nothing_mapped(url: str, folder: Path, read: list[str]) -> None:
     fill(url, saved_mb=0)
     assert saved_in(folder) == set()

@@ -13,7 +13,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -136,11 +137,13 @@ class FileModels:
         if not self._saves or not self._file.is_ready or self._file.in_whole is not None:
             return
         large = self._file._rows("namespace_large", {"least": files.FEWEST}) if every else ()
-        for namespace in [n for (n,) in large] if every else self.sizes:
-            try:
+        namespaces = [n for (n,) in large] if every else list(self.sizes)
+        if not every:
+            with _left_out():
+                self._file._reading(lambda c: _touch(c, namespaces))
+        for namespace in namespaces:
+            with _left_out():
                 self._save(namespace, every)
-            except (OSError, MemoryError, sqlite3.Error, SemmemError) as error:
-                _log.debug("A model is not saved: %s", error)
 
     def _save(self, namespace: str, every: bool) -> None:
         held = self._held(namespace)
@@ -181,6 +184,21 @@ def _state(connection: sqlite3.Connection, namespace: str) -> State | None:
         return None
     number, revision, changes, memories, length, embedder = row
     return State(revision, changes, 0, memories, length, False, float(number), 0.0, embedder, "")
+
+
+@contextmanager
+def _left_out() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, MemoryError, sqlite3.Error, SemmemError) as error:
+        _log.debug("A model is not saved: %s", error)
+
+
+def _touch(connection: sqlite3.Connection, namespaces: Iterable[str]) -> None:
+    """Note that some namespaces were asked, the last of them last, so that their saved models stay."""
+    for namespace in namespaces:
+        if (state := _state(connection, namespace)) is not None:
+            saved.touch(connection, state)
 
 
 def _read(connection: sqlite3.Connection, namespace: str, before: Model | None, *, maps: bool = False) -> Model | None:
