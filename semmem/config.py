@@ -204,6 +204,12 @@ class Settings:
         "Megabytes of memory in which a process holds the namespaces asked most "
         "recently, and an eighth more for the matches of filters; 0: none.",
     )
+    saved_mb: int = setting(
+        1024,
+        whole(ge=0, le=1_000_000),
+        "Megabytes on disk for saved models of large namespaces beside a SQLite file or the embedded server, which a "
+        "process maps instead of reading these namespaces; 0: none.",
+    )
     bulk_workers: int = setting(
         1, whole(ge=0, le=64), "Extra processes with which remember_many reads a long list; 0: none."
     )

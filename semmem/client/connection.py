@@ -141,9 +141,9 @@ def source_of(store: Store, settings: Settings) -> SnapshotSource:
 
     Raises InvalidInput for a read_url that is not that of a standby of ``store``.
     """
-    budget = settings.resident_mb << 20
+    budget, saved = settings.resident_mb << 20, settings.saved_mb << 20
     if settings.read_url is None:
-        return resident(store, budget)
+        return resident(store, budget, saved)
     from semmem.stores.postgres.standby import FromStandby, open_standby
     from semmem.stores.postgres.store import PostgresStore
 
@@ -153,7 +153,7 @@ def source_of(store: Store, settings: Settings) -> SnapshotSource:
             "standby of that server; correct it, or leave it out."
         )
     standby = open_standby(store, settings.read_url, pool_size=settings.pool_size)
-    return FromStandby(store, standby, resident(standby, budget), settings.read_wait_s)
+    return FromStandby(store, standby, resident(standby, budget, saved), settings.read_wait_s)
 
 
 def legs_of(store: Store, language: str) -> dict[str, Leg]:

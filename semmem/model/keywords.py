@@ -58,6 +58,7 @@ class SettingValues(TypedDict, total=False):
     pool_size: int
     bulk_workers: int
     resident_mb: int
+    saved_mb: int
     idle_stop_s: float
     start_timeout_s: float
     audit: bool

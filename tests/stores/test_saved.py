@@ -232,9 +232,7 @@ def test_maintain_saves_what_this_process_has_not_asked_for_and_removes_what_oth
     assert read == []
 
 
-def test_all_saved_models_take_at_most_what_memory_may_and_the_one_mapped_longest_ago_goes(
-    url: str, folder: Path
-) -> None:
+def test_all_saved_models_take_at_most_saved_mb_and_the_one_mapped_longest_ago_goes(url: str, folder: Path) -> None:
     for namespace in ("one", "two"):
         with opened(url) as mem:
             fill_into(mem, namespace)
@@ -243,12 +241,61 @@ def test_all_saved_models_take_at_most_what_memory_may_and_the_one_mapped_longes
     os.utime(two, (1, 1))
     with opened(url) as mem:
         keeper = mem._here.reader if mem.store.kind == "PostgreSQL" else mem.store.models
-        name = "_budget" if mem.store.kind == "PostgreSQL" else "budget"
+        name = "_saved" if mem.store.kind == "PostgreSQL" else "saved_budget"
         setattr(keeper, name, 2 * one.stat().st_size + one.stat().st_size // 2)
         fill_into(mem, "three")
         keeper.save(every=True)  # nothing makes room for what nobody asked for
         assert saved_in(folder) == {one.name, two.name}
     assert (one.exists(), two.exists(), len(saved_in(folder))) == (True, False, 2)
+
+
+def test_a_namespace_that_was_mapped_first_and_asked_last_keeps_its_saved_model(url: str, folder: Path) -> None:
+    names = {}
+    for namespace in ("one", "two"):
+        with opened(url) as mem:
+            fill_into(mem, namespace)
+        names[namespace] = (saved_in(folder) - set(names.values())).pop()
+    size = (folder / names["one"]).stat().st_size
+    with opened(url) as mem:
+        for mtime, namespace in enumerate(("one", "two"), start=1):
+            said(mem, namespace=namespace)
+            os.utime(folder / names[namespace], (mtime, mtime))
+        fill_into(mem, "three")
+        said(mem, namespace="one")
+        keeper, name = (
+            (mem._here.reader, "_saved") if mem.store.kind == "PostgreSQL" else (mem.store.models, "saved_budget")
+        )
+        setattr(keeper, name, 2 * size + size // 2)
+    assert (names["one"] in saved_in(folder), names["two"] in saved_in(folder)) == (True, False)
+
+
+def test_with_a_saved_mb_of_0_nothing_is_saved_and_nothing_mapped(url: str, folder: Path, read: list[str]) -> None:
+    fill(url, saved_mb=0)
+    assert saved_in(folder) == set()
+    before = fill(url)
+    read.clear()
+    with opened(url, saved_mb=0) as mem:
+        said(mem)
+        assert said(mem) == before
+        assert read != []
+        mem.maintain()
+    assert len(saved_in(folder)) == 1
+
+
+def test_a_mapped_namespace_counts_by_what_is_made_of_it_and_a_larger_one_than_memory_is_mapped(
+    url: str, folder: Path, read: list[str]
+) -> None:
+    """Four memories count as 280 bytes each where they are mapped, and with their vectors where they are read."""
+    before = fill(url)
+    read.clear()
+    with opened(url) as mem:
+        if mem.store.kind == "PostgreSQL":
+            mem._here.reader.models._budget = 2_000
+        else:
+            mem.store.models.budget = 2_000
+        assert said(mem) == before
+        assert dict(mem.resident) == {"default": 4 * 280}
+        assert read == []
 
 
 def test_stats_count_the_bytes_of_saved_models(url: str, folder: Path) -> None:

@@ -7,6 +7,7 @@ its files are.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from psycopg.types.json import Jsonb
@@ -17,7 +18,7 @@ from semmem.stores.resident import saved as files
 from semmem.stores.resident.model import Model, State
 from semmem.stores.sql_files import statements
 
-__all__ = ["disk_bytes", "due", "erase", "key_of", "path_of", "save", "tidy"]
+__all__ = ["disk_bytes", "due", "erase", "key_of", "path_of", "save", "tidy", "touch"]
 
 _SQL = statements("postgres")
 
@@ -78,6 +79,13 @@ def save(connection: Connection, model: Model, most: int, *, makes_room: bool) -
     folder = _folder(connection)
     if folder is not None and not folder.parent.stat().st_mode & 0o077 and files.is_private(folder):
         files.save(_Register(connection, folder, model.namespace), model, most, makes_room=makes_room)
+
+
+def touch(connection: Connection, namespaces: Iterable[str]) -> None:
+    """Note that some namespaces were asked, the last of them last, so that their saved models stay."""
+    place = _place(connection)
+    for namespace in namespaces:
+        files.touch(path_of(place, _name(connection, namespace)))
 
 
 def erase(connection: Connection, namespace: str | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ __all__ = ["PER_MEMORY", "Block", "Rows", "runs"]
 PER_MEMORY = 280
 """Bytes of memory taken by one stored memory without its entries and its vector, as measured."""
 _LONGEST = 65_535
+_ALIGNED = 64
+_APART = 1 << 20
 _ENTRY = np.dtype([("of", "<u4"), ("count", "<u2"), ("mention", "u1"), ("subject", "u1")])
 """An entry: ``of`` is the position of its key, or among the postings that of its memory."""
 _WEIGHTS = ("count", "mention", "subject")
@@ -137,6 +140,7 @@ class Block:
         self.own = _entries(rows.entries, slice(None))  # the entries of one memory after the other
         self.own["of"][order] = np.repeat(position, sizes)
         self.named = self._named()
+        self.is_mapped = False
         self.in_bytes = coarse
         self.coarse = Coarse.of(self.vectors) if coarse and is_possible(len(self.vectors)) else None
 
@@ -156,16 +160,47 @@ class Block:
         block.turns = Turns.from_arrays(namespace, arrays)
         block.row_ids = block.turns.row_ids
         block.shared = len(block.about)
-        block.in_bytes, block.coarse = True, None
+        block.in_bytes, block.coarse, block.is_mapped = True, None, True
+        return block
+
+    def apart(self) -> Block:
+        """Return the block with its arrays in pages of their own, which go back to the system with the block.
+
+        An array of the heap goes back only where nothing younger lies above it. A block below a megabyte stays there.
+        """
+        if self._array_bytes < _APART:
+            return self
+        own = self.arrays()
+        pages = mmap.mmap(-1, sum(_padded(array.nbytes) for array in own.values()))
+        place, arrays = 0, {}
+        for name, array in own.items():
+            arrays[name] = kept = np.ndarray(array.shape, array.dtype, pages, place)
+            kept[...] = array
+            place += _padded(array.nbytes)
+        block = Block.from_arrays(self.turns.namespace, arrays)
+        block.in_bytes, block.coarse, block.is_mapped = self.in_bytes, self.coarse, False
         return block
 
     @property
     def size(self) -> int:
-        """Return the approximate number of bytes that the block takes."""
+        """Return the approximate number of bytes of memory that the block takes.
+
+        The pages of a mapped file are the cache of the system, which takes them back where memory is short; what is
+        made of them counts.
+        """
+        made = PER_MEMORY * len(self.row_ids)
+        return made if self.is_mapped else made + self._array_bytes
+
+    @property
+    def whole_size(self) -> int:
+        """Return the approximate number of bytes that a block of the same memories takes which is not mapped."""
+        return PER_MEMORY * len(self.row_ids) + self._array_bytes
+
+    @property
+    def _array_bytes(self) -> int:
         keys = (self.keys, self.kinds, self.places, self.firsts, self.mentioned, self.named)
         arrays = (self.own, self.postings, *keys, self.vectors, self.candidates)
-        in_bytes = 0 if self.coarse is None else self.coarse.size
-        return sum(array.nbytes for array in arrays) + in_bytes + PER_MEMORY * len(self.row_ids)
+        return sum(array.nbytes for array in arrays) + (0 if self.coarse is None else self.coarse.size)
 
     @property
     def rows(self) -> Rows:
@@ -362,6 +397,10 @@ def _entries(entries: NDArray[Any], which: NDArray[np.int64] | slice) -> NDArray
     for name in _WEIGHTS:
         out[name] = chosen[name]
     return out
+
+
+def _padded(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED
 
 
 def _lookup(sorted_keys: NDArray[np.int64], keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

@@ -59,7 +59,7 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
             base = Block(rows, coarse=_bytes(state, entries, in_bytes=True) <= spare)
             if base.size > spare:  # more than was estimated
                 base.coarse, base.in_bytes = None, False
-            return Model(namespace, state, base, corrections=corrections_of(correction_rows))
+            return Model(namespace, state, base.apart(), corrections=corrections_of(correction_rows))
 
     return _run_or_none(pool, read)
 
@@ -94,7 +94,7 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
         ids = {id for id, kind in changes.fetchall() if kind != "written"}
         if "" in ids:  # a dropped namespace, or changes that were swept
             return None
-        return model.after(state, _read(cursors), ids, corrections_of(correction_cursor.fetchall()))
+        return model.after(state, _read(cursors), ids, corrections_of(correction_cursor.fetchall()), most)
 
     later = _run_or_none(pool, read)
     return None if later is None or later.size > most else later

@@ -21,8 +21,11 @@ _LONGEST = 256
 """The most recalls of a namespace that pass before a dropped model is loaded again."""
 _AT_ONCE = 10_000
 """Up to this many memories a recall waits while its namespace is loaded, about a quarter of a second."""
-_AT_ONCE_AGAIN = 500
-"""The same where a model was dropped before: one that is dropped again and again is not waited for each time."""
+_LARGE = 500
+"""Above this many memories one namespace is loaded at a time, since loading takes three times the bytes of the model.
+
+Nor is it waited for where its model was dropped before: one that is dropped again and again would be, each time.
+"""
 _MOST_DEMANDS = 10_000
 """The number of namespaces whose recalls are counted."""
 
@@ -76,7 +79,7 @@ class Models:
         self._load, self._follow, self._mapped = load, follow, mapped
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._demands: OrderedDict[str, _Demand] = OrderedDict()
-        self._loading: set[str] = set()
+        self._loads_large = False
         self._closed = False
         self._lock = Lock()
         self._busy: dict[str, Lock] = {}
@@ -165,38 +168,44 @@ class Models:
             while len(self._demands) > _MOST_DEMANDS:
                 self._demands.popitem(last=False)
             demand.times += 1
-            due = demand.times >= demand.wait and namespace not in self._loading
+            due = demand.times >= demand.wait and not (self._loads_large and memories > _LARGE)
             looks = memories >= saved.FEWEST and (due or demand.times == 1)
-            if due:
-                demand.times = demand.served = 0
-                demand.price = 1 + memories / _PAID
-            at_once = memories <= (_AT_ONCE_AGAIN if demand.dropped else _AT_ONCE)
         if looks and (model := self._mapped(namespace, self._budget)) is not None:
+            demand.times = demand.served = 0
             demand.price = 0
             self._keep(model)
             return model
-        if not due:
+        if not due or not self._begins(demand, memories):
             return None
-        if at_once:
-            return self._load_now(namespace, demand)
-        with self._lock:
-            self._loading.add(namespace)
-        load = partial(copy_context().run, self._load_now, namespace, demand)
-        loading = threading.Thread(target=load, name="semmem-resident", daemon=True)
+        load = partial(self._load_now, namespace, demand, memories)
+        if memories <= (_LARGE if demand.dropped else _AT_ONCE):
+            return load()
+        loading = threading.Thread(target=partial(copy_context().run, load), name="semmem-resident", daemon=True)
         try:
             loading.start()
         except RuntimeError:  # no thread can be started while the process ends
-            self._loading.discard(namespace)
+            self._loads_large = False
         return None
 
-    def _load_now(self, namespace: str, demand: _Demand) -> Model | None:
+    def _begins(self, demand: _Demand, memories: int) -> bool:
+        """Return whether a namespace may be loaded now: of large ones one at a time, the others ask the database."""
+        with self._lock:
+            if memories > _LARGE:
+                if self._loads_large:
+                    return False
+                self._loads_large = True
+            demand.times = demand.served = 0
+            demand.price = 1 + memories / _PAID
+            return True
+
+    def _load_now(self, namespace: str, demand: _Demand, memories: int) -> Model | None:
         with self._lock:
             others = sum(model.size for name, model in self._models.items() if name != namespace)
         try:
             model = self._load(namespace, self._budget, self._budget - others)
         finally:
-            with self._lock:
-                self._loading.discard(namespace)
+            if memories > _LARGE:
+                self._loads_large = False
         if model is None or model.size > self._budget:
             demand.wait = _LONGEST
             return None

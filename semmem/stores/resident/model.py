@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import math
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -119,15 +120,27 @@ class Model:
         rows = self._base.rows.without(self._removals)
         return Block(rows if self._tail is None else Rows.merged(rows, self._tail.rows))
 
-    def after(self, state: State, new_rows: Rows, ids: Collection[str], corrections: Corrections = _NONE) -> Model:
-        """Return the model at a later ``state``: without the memories of ``ids``, and with ``new_rows``."""
+    def after(
+        self,
+        state: State,
+        new_rows: Rows,
+        ids: Collection[str],
+        corrections: Corrections = _NONE,
+        most: float = math.inf,
+    ) -> Model | None:
+        """Return the model at a later ``state``: without the memories of ``ids``, and with ``new_rows``.
+
+        None where both blocks would have to be built into one of more than ``most`` bytes, as for a mapped one.
+        """
         tail: Block | None
         removals = np.union1d(self._removals, self._base.row_ids_of(ids))
         if self._tail is not None:
             new_rows = Rows.merged(self._tail.rows.without(self._tail.row_ids_of(ids)), new_rows)
         if len(new_rows.row_ids) + len(removals) >= _TAIL:
+            if self._base.whole_size > most:
+                return None
             whole = Rows.merged(self._base.rows.without(removals), new_rows)
-            base, tail, removals = Block(whole, coarse=self._base.in_bytes), None, _NOTHING
+            base, tail, removals = Block(whole, coarse=self._base.in_bytes).apart(), None, _NOTHING
         else:
             base, tail = self._base, Block(new_rows) if len(new_rows.row_ids) else None
         return Model(self.namespace, state, base, tail, removals, corrections)

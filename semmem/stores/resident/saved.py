@@ -31,7 +31,19 @@ from semmem.model.errors import StoreUnavailable
 from semmem.stores.resident.block import Block, Rows
 from semmem.stores.resident.model import Model, State
 
-__all__ = ["FEWEST", "Register", "bytes_of", "erase_files", "is_fresh", "is_private", "load", "path_of", "save", "tidy"]
+__all__ = [
+    "FEWEST",
+    "Register",
+    "bytes_of",
+    "erase_files",
+    "is_fresh",
+    "is_private",
+    "load",
+    "path_of",
+    "save",
+    "tidy",
+    "touch",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -75,10 +87,15 @@ def load(path: Path | None, namespace: str, state: State) -> tuple[State, Block]
 
     None where there is nothing to trust.
     """
+    touch(path)
+    return _found(path, namespace, state)
+
+
+def touch(path: Path | None) -> None:
+    """Note that the namespace of a file is asked: those asked longest ago make room for others."""
     if path is not None:
         with suppress(OSError):
-            os.utime(path)  # those asked longest ago make room for others
-    return _found(path, namespace, state)
+            os.utime(path)
 
 
 def is_fresh(path: Path | None, state: State) -> bool:

@@ -34,10 +34,12 @@ def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> N
     """
     if not store.is_embedded or store.in_whole is not None:
         return
-    if every:
-        with _left_out():
-            store.on_idle(saved.tidy)
-    for namespace in _large_of(store) if every else _large(models):
+    namespaces = _large_of(store) if every else _large(models)
+    if not namespaces and not every:
+        return
+    with _left_out():
+        store.on_idle(saved.tidy if every else partial(saved.touch, namespaces=namespaces))
+    for namespace in namespaces:
         with _left_out():
             _save(store, models, budget, namespace, every)
 

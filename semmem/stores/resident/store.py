@@ -53,18 +53,21 @@ class _ScopeEntry(NamedTuple):
     sure: bool
 
 
-def resident(store: Store, budget: int) -> SnapshotSource:
-    """Return what makes the snapshots of ``store``: from memory within ``budget`` bytes, or the store itself."""
+def resident(store: Store, budget: int, saved: int) -> SnapshotSource:
+    """Return what makes the snapshots of ``store``: from memory within ``budget`` bytes, or the store itself.
+
+    Models that are saved beside the store take at most ``saved`` bytes on disk.
+    """
     if store.kind == "SQLite":  # which reads from memory itself
         from semmem.stores.sqlite.store import SqliteStore
 
         if isinstance(store, SqliteStore):
-            store.models.budget = budget
+            store.models.budget, store.models.saved_budget = budget, saved
     if budget > 0 and store.kind == "PostgreSQL":
         from semmem.stores.postgres.store import PostgresStore
 
         if isinstance(store, PostgresStore):
-            return Resident(store, budget)
+            return Resident(store, budget, saved)
     return store
 
 
@@ -87,17 +90,20 @@ def save_resident(source: SnapshotSource) -> None:
 
 
 class Resident:
-    """The namespaces of a store on PostgreSQL that are in memory, within ``budget`` bytes; a source of snapshots."""
+    """The namespaces of a store on PostgreSQL that are in memory, within ``budget`` bytes; a source of snapshots.
 
-    def __init__(self, store: PostgresStore, budget: int) -> None:
+    Models that are saved beside the embedded server take at most ``saved`` bytes on disk.
+    """
+
+    def __init__(self, store: PostgresStore, budget: int, saved: int) -> None:
         from semmem.stores.resident.loading import follow, load, mapped
 
-        self._store, self._budget = store, budget
+        self._store, self._saved = store, saved
         self.models = Models(
             budget,
             lambda namespace, most, spare: load(store, namespace, most, spare),
             lambda model, most: follow(store, model, most),
-            lambda namespace, most: mapped(store, namespace, most) if store.is_embedded else None,
+            lambda namespace, most: mapped(store, namespace, most) if saved and store.is_embedded else None,
         )
         store.matching.budget = budget // _SHARE
         self._scopes: OrderedDict[str, _ScopeEntry] = OrderedDict()
@@ -117,7 +123,7 @@ class Resident:
         """Save models of the embedded server; see stores/resident/saving.py."""
         from semmem.stores.resident.saving import save
 
-        save(self._store, self.models, self._budget, every=every)
+        save(self._store, self.models, self._saved, every=every)
 
     def snapshot(
         self,

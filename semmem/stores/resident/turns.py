@@ -108,7 +108,7 @@ class Turns:
         self, namespace: str, row_ids: NDArray[np.int64], written: Mapping[str, Strings], fixed: NDArray[Any]
     ) -> None:
         self.row_ids = row_ids
-        self._namespace = namespace
+        self.namespace = namespace
         self._written = written
         self._fixed = fixed
 
@@ -138,7 +138,7 @@ class Turns:
         """Return the turn at a position."""
         asks, month, part, importance, content, created_at, updated_at, _, _ = self._fixed[position].item()
         of = self._written
-        who = self._namespace, int(self.row_ids[position]), of["session"][position], of["author"][position]
+        who = self.namespace, int(self.row_ids[position]), of["session"][position], of["author"][position]
         id = str(of["id"][position])
         return Turn(*who, asks, month, id, part, importance, bytes(content), created_at, updated_at)
 
@@ -168,14 +168,14 @@ class Turns:
     def select(self, which: NDArray[Any]) -> Turns:
         """Return the turns at some positions, or those that a mask marks."""
         written = {name: strings.select(which) for name, strings in self._written.items()}
-        return Turns(self._namespace, self.row_ids[which], written, self._fixed[which])
+        return Turns(self.namespace, self.row_ids[which], written, self._fixed[which])
 
     @classmethod
     def merged(cls, one: Turns, other: Turns) -> Turns:
         """Return the turns of both arguments, which have no row id in common, with row ids ascending."""
         written = {name: Strings.merged(one._written[name], other._written[name]) for name in _WRITTEN}
         row_ids, fixed = np.concatenate([one.row_ids, other.row_ids]), np.concatenate([one._fixed, other._fixed])
-        return cls(one._namespace or other._namespace, row_ids, written, fixed).select(np.argsort(row_ids))
+        return cls(one.namespace or other.namespace, row_ids, written, fixed).select(np.argsort(row_ids))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all that is kept but the namespace, by name, for ``from_arrays``."""

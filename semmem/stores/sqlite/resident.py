@@ -13,7 +13,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -46,18 +47,20 @@ MOST = 50_000
 """The most memories and parts of a namespace that are held in memory; see adr/0065."""
 
 _BUDGET = 256 << 20
+_SAVED_BUDGET = 1 << 30
 _DAY = 86_400_000_000
 
 
 class FileModels:
     """The models of one file, the one used last at the end. Safe to use from any thread.
 
-    ``budget`` limits the bytes of all of them; the one used last stays however large it is. With 0 no saved model is
-    written or used.
+    ``budget`` limits the bytes of all of them; the one used last stays however large it is. ``saved_budget`` limits
+    those of saved models on disk. Where either is 0 no saved model is written or used.
     """
 
     def __init__(self, file: Filed) -> None:
         self.budget = _BUDGET
+        self.saved_budget = _SAVED_BUDGET
         self._file = file
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._asked: set[str] = set()
@@ -70,6 +73,10 @@ class FileModels:
         """Return the approximate number of bytes of each namespace in memory, the one asked last at the end."""
         with self._lock:
             return {name: model.size for name, model in self._models.items()}
+
+    @property
+    def _saves(self) -> bool:
+        return self.budget > 0 and self.saved_budget > 0
 
     def clear(self) -> None:
         """Drop all models."""
@@ -116,7 +123,7 @@ class FileModels:
         """Bring the model of a namespace up to date, or read it; other readers wait meanwhile."""
         with self._bringing:
             before = self._held(namespace)
-            model = self._file._reading(lambda c: _read(c, namespace, before, maps=self.budget > 0))
+            model = self._file._reading(lambda c: _read(c, namespace, before, maps=self._saves))
             whole = self._file.in_whole
             if whole is None or whole.connection is None:  # else it may be of what is never committed
                 self._keep(namespace, model)
@@ -127,14 +134,16 @@ class FileModels:
 
         What somebody's write would have to wait for, or what fails, is left out.
         """
-        if not self.budget or not self._file.is_ready or self._file.in_whole is not None:
+        if not self._saves or not self._file.is_ready or self._file.in_whole is not None:
             return
         large = self._file._rows("namespace_large", {"least": files.FEWEST}) if every else ()
-        for namespace in [n for (n,) in large] if every else self.sizes:
-            try:
+        namespaces = [n for (n,) in large] if every else list(self.sizes)
+        if not every:
+            with _left_out():
+                self._file._reading(lambda c: _touch(c, namespaces))
+        for namespace in namespaces:
+            with _left_out():
                 self._save(namespace, every)
-            except (OSError, MemoryError, sqlite3.Error, SemmemError) as error:
-                _log.debug("A model is not saved: %s", error)
 
     def _save(self, namespace: str, every: bool) -> None:
         held = self._held(namespace)
@@ -149,7 +158,7 @@ class FileModels:
             if state is not None and (state == model.state or state.follows(model.state)):
                 now = _read(connection, namespace, model)
                 if now is not None:
-                    saved.save(connection, now, self.budget, makes_room=not every)
+                    saved.save(connection, now, self.saved_budget, makes_room=not every)
 
         if self._file._reading(due) is None:
             return
@@ -177,6 +186,21 @@ def _state(connection: sqlite3.Connection, namespace: str) -> State | None:
     return State(revision, changes, 0, memories, length, False, float(number), 0.0, embedder, "")
 
 
+@contextmanager
+def _left_out() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, MemoryError, sqlite3.Error, SemmemError) as error:
+        _log.debug("A model is not saved: %s", error)
+
+
+def _touch(connection: sqlite3.Connection, namespaces: Iterable[str]) -> None:
+    """Note that some namespaces were asked, the last of them last, so that their saved models stay."""
+    for namespace in namespaces:
+        if (state := _state(connection, namespace)) is not None:
+            saved.touch(connection, state)
+
+
 def _read(connection: sqlite3.Connection, namespace: str, before: Model | None, *, maps: bool = False) -> Model | None:
     """Return the namespace as this transaction sees it, from the changes since ``before`` where these are known.
 
@@ -200,7 +224,7 @@ def _read(connection: sqlite3.Connection, namespace: str, before: Model | None, 
             gone = {id for id, kind in changes if kind != "written"}
             return before.after(state, _rows(connection, where, since=True), gone, corrections)
     rows = _rows(connection, {"number": int(state.created)})
-    return Model(namespace, state, Block(rows, coarse=True), corrections=corrections)
+    return Model(namespace, state, Block(rows, coarse=True).apart(), corrections=corrections)
 
 
 def _check(namespace: str, state: State | None) -> None:

@@ -17,7 +17,7 @@ from semmem.stores.resident.model import Model, State
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.connection import Opened
 
-__all__ = ["disk_bytes", "erase", "is_fresh", "load", "save"]
+__all__ = ["disk_bytes", "erase", "is_fresh", "load", "save", "touch"]
 
 _SQL = statements("sqlite")
 
@@ -47,6 +47,11 @@ class _Register:
 def load(connection: sqlite3.Connection, namespace: str, state: State) -> tuple[State, Block] | None:
     """Return what is saved of a namespace at ``state``, which may be of an earlier one; None where nothing is."""
     return files.load(_path(connection, state), namespace, state)
+
+
+def touch(connection: sqlite3.Connection, state: State) -> None:
+    """Note that the namespace of a state was asked, so that its saved model stays."""
+    files.touch(_path(connection, state))
 
 
 def is_fresh(connection: sqlite3.Connection, state: State) -> bool:

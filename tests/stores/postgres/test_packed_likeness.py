@@ -208,3 +208,30 @@ def test_keys_of_an_older_schema_come_over(store_url: str, monkeypatch: pytest.M
         ("one", 1, [-7, 5]), ("one", 2, [-7]), ("two", 1, [-1]),
     ]  # fmt: skip
     assert alike(store_url)[0].total() == 4
+
+
+@pytest.mark.slow
+def test_a_writer_reads_few_rows_of_keys_also_in_a_namespace_far_larger_than_the_others(store_url: str) -> None:
+    """A plan that is made for any namespace takes each for one of the average size."""
+    small = [{"id": f"s{n}", "text": f"Ada met Owl{n}.", "namespace": f"small{n % 400}"} for n in range(800)]
+    large = [
+        {"id": f"l{n}", "text": f"Note {n}: Owl{n} flew by quay {n % 83} and Mill{n}.", "namespace": "large"}
+        for n in range(2_000)
+    ]
+    with semmem.connect(store_url, embedder="none", recipe="lexical", pool_size=1) as mem:
+        mem.remember_many(small + large)
+        mem.maintain()
+        for n in range(8):  # more than it takes until a statement is prepared
+            mem.remember(f"Owl{n} sat on quay {n}.", namespace="large", id=f"w{n}")
+        before = rows_read(mem)
+        mem.remember("Owl99 sat on quay 99.", namespace="large", id="last")
+        assert rows_read(mem) - before <= 40
+
+
+def rows_read(mem: semmem.Semmem) -> int:
+    """Return how many rows of packed keys the only connection has read."""
+    mem.store.run(lambda c: c.execute("SELECT pg_stat_force_next_flush()").fetchall())
+    which = (
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relid = 'semmem.packed_likeness'::regclass"
+    )
+    return int(mem.store.run(lambda c: c.execute(which).fetchone())[0])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -14,6 +16,8 @@ from semmem.legs.graph_names import mentioned, recognised
 from semmem.legs.graph_walk import among, edges
 from semmem.model.exchange import CandidateMetadata
 from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE, POSTING
+from semmem.stores.resident import block as block_module
+from semmem.stores.resident import model as model_module
 from semmem.stores.resident.block import Block, Rows
 from semmem.stores.resident.model import Model, State
 from semmem.stores.resident.turns import Turns
@@ -181,11 +185,36 @@ def test_what_two_blocks_have_is_not_found_by_places() -> None:
     assert Model("n", state, base, None, np.array([1])).shared_concepts([1], 30) is None
 
 
+def test_a_mapped_model_is_not_built_anew_where_the_whole_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_module, "_TAIL", 2)
+    state = State(1, 1, 0, 2, 30, False, 0.0, 0.0, None, "")
+    base = Block.from_arrays("n", Block(rows({1: [(5, 1, 30, 0)], 2: []})).arrays())
+    model = Model("n", state, base)
+    whole = Block(rows({1: [(5, 1, 30, 0)], 2: []})).size
+    assert (model.size, base.whole_size) == (560, whole)
+    assert model.after(state, rows({3: [], 4: []}), [], most=whole - 1) is None
+    later = model.after(state, rows({3: [], 4: []}), [], most=whole)
+    assert later is not None
+    assert later.size > whole
+
+
+def test_a_block_in_pages_of_its_own_answers_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = Block(rows({1: [(5, 1, 30, 0)], 2: [(5, 2, 30, 1), (6, 1, 30, 0)]}), coarse=True)
+    assert block.apart() is block  # a small one stays
+    monkeypatch.setattr(block_module, "_APART", 0)
+    apart = block.apart()
+    assert isinstance(apart.own.base, mmap.mmap)
+    assert (apart.size, apart.in_bytes, apart.is_mapped) == (block.size, True, False)
+    assert {n: a.tolist() for n, a in apart.arrays().items()} == {n: a.tolist() for n, a in block.arrays().items()}
+    assert [tuple(turn) for turn in apart.turns] == [tuple(turn) for turn in block.turns]
+
+
 def test_the_heads_of_a_model_are_those_of_the_memories_that_it_still_has() -> None:
     state = State(1, 1, 0, 3, 30, False, 0.0, 0.0, None, "0")
     model = Model("n", state, Block(rows({1: [], 2: [], 3: []})))
     assert sorted(model.metadata([1, 2, 3, 9])) == [1, 2, 3]
     later = model.after(state, rows({5: []}), ["m2"])
+    assert later is not None
     for _ in range(2):  # the second time from the cache
         metadata = later.metadata([1, 2, 3, 5, 9])
         assert {row_id: candidate.id for row_id, candidate in metadata.items()} == {1: "m1", 3: "m3", 5: "m5"}

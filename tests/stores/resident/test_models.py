@@ -45,7 +45,7 @@ def recall(models: Models, name: str, state: State = Large.state) -> None:
 def test_namespaces_that_make_room_for_each_other_are_loaded_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recalls before each load: 2, 4, 8, 16 and so on; 2 again for one that served eleven before it made room."""
     loads: list[str] = []
-    monkeypatch.setattr(memory, "_AT_ONCE_AGAIN", 10_000)
+    monkeypatch.setattr(memory, "_LARGE", 10_000)
 
     def load(namespace: str, most: int, spare: int) -> Any:
         loads.append(f"{namespace} {turn}")
@@ -120,6 +120,40 @@ def test_nobody_waits_for_a_large_namespace() -> None:
     assert models.sizes == {}
 
 
+def test_one_large_namespace_is_loaded_at_a_time_and_a_small_one_beside_it() -> None:
+    begun, go = threading.Event(), threading.Event()
+    large, small = STATE._replace(memories=50_000), STATE._replace(memories=500)
+
+    class Sized:
+        size = 1
+
+        def __init__(self, namespace: str) -> None:
+            self.namespace, self.state = namespace, small if namespace == "small" else large
+
+    def load(namespace: str, most: int, spare: int) -> Any:
+        loads.append(namespace)
+        begun.set()
+        assert namespace == "small" or go.wait(30)
+        return Sized(namespace)
+
+    loads: list[str] = []
+    models = Models(100, load, lambda model, most: None)
+    for _ in range(2):
+        models.current({"one": large})
+    assert begun.wait(30)
+    for _ in range(9):
+        assert models.current({"other": large, "501": STATE._replace(memories=501)}) == {}
+    models.current({"small": small})
+    assert list(models.current({"small": small})) == ["small"]
+    assert loads == ["one", "small"]
+    go.set()
+    for _ in range(3000):
+        if models.current({"other": large}):
+            break
+        threading.Event().wait(0.01)
+    assert loads == ["one", "small", "other"]
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_namespace_whose_loading_failed_in_an_unknown_way_is_loaded_again() -> None:
     class Sized:
@@ -152,7 +186,7 @@ def test_a_recall_goes_on_where_no_thread_can_be_started(monkeypatch: pytest.Mon
     models = Models(100, lambda namespace, most, spare: None, lambda model, most: None)
     for _ in range(5):
         assert models.current({"n": STATE._replace(memories=50_000)}) == {}
-    assert not models._loading
+    assert not models._loads_large
 
 
 def test_a_namespace_whose_model_was_dropped_is_loaded_again_while_recalls_go_on() -> None:

@@ -44,9 +44,12 @@ ORDER BY u.ord;
 UNION (SELECT shift FROM packed_likeness WHERE namespace = %(namespace)s ORDER BY shift DESC LIMIT 1)
 
 -- <packed_likeness_of_key> --
--- The row of packed_likeness that the key of k is in, if it is in one.
+-- The row of packed_likeness that the key of k is in, if it is in one. Key by key, for a plan that knows no namespace would
+-- read all rows of one first.
 CROSS JOIN (<likeness_shifts>) AS s
-JOIN packed_likeness l ON l.namespace = %(namespace)s AND l.shift = s.shift AND l.bits = k.key >> s.shift AND k.key = ANY(l.keys)
+CROSS JOIN LATERAL (
+    SELECT * FROM packed_likeness p
+    WHERE p.namespace = %(namespace)s AND p.shift = s.shift AND p.bits = k.key >> s.shift AND k.key = ANY(p.keys) LIMIT 1) AS l
 
 -- likeness_add --
 -- Store the likeness keys of memories that have none, each once, in the order of the index.

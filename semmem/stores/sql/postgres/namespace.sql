@@ -89,9 +89,9 @@ WHERE (memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namesp
   AND state IS DISTINCT FROM 'filling' AND state IS DISTINCT FROM 'emptying' ORDER BY namespace;
 
 -- namespace_large --
--- List the namespaces with so many indexed memories or more that nobody is dropping or moving.
+-- List the namespaces with so many indexed memories or more that nobody is dropping or moving, the largest first.
 SELECT namespace FROM namespace
-WHERE memories >= %(least)s AND dropping IS NULL AND state IS NULL ORDER BY namespace;
+WHERE memories >= %(least)s AND dropping IS NULL AND state IS NULL ORDER BY memories DESC, namespace;
 
 -- namespace_unsettled --
 -- List the namespaces that have got postings since maintain joined theirs, each with its memories, the last segment that

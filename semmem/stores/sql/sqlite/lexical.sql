@@ -81,8 +81,8 @@ SELECT namespace FROM namespace AS n
 WHERE memories > 0 OR EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = n.namespace) ORDER BY namespace;
 
 -- namespace_large --
--- List the namespaces with so many indexed memories or more.
-SELECT namespace FROM namespace WHERE memories >= :least ORDER BY namespace;
+-- List the namespaces with so many indexed memories or more, the largest first.
+SELECT namespace FROM namespace WHERE memories >= :least ORDER BY memories DESC, namespace;
 
 -- lexical_insert --
 -- Index the tokens of a memory.
