@@ -11,10 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakSet
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
@@ -297,11 +299,19 @@ class Pooled:
         finally:
             connection.close()
 
-    def own_connection(self) -> Connection:
-        """Return a connection beside the pool, for locks of a session, to be closed. Raises StoreUnavailable."""
+    def own_connection(self, settings: Mapping[str, str] = MappingProxyType({})) -> Connection:
+        """Return a connection beside the pool, for locks of a session, to be closed. Raises StoreUnavailable.
+
+        ``settings`` are settings of the server that hold from the beginning of the session.
+        """
         self.run(lambda c: c.execute("SELECT 1"))  # which tries again
+        conninfo = self.conninfo()
+        if settings:
+            given = conninfo_to_dict(conninfo).get("options") or os.environ.get("PGOPTIONS", "")
+            options = " ".join([str(given), *(f"-c {name}={value}" for name, value in settings.items())])
+            conninfo = make_conninfo(conninfo, options=options)
         try:
-            return psycopg.connect(self.conninfo(), autocommit=True)
+            return psycopg.connect(conninfo, autocommit=True)
         except psycopg.OperationalError as error:
             raise self._unserved(error) from error
 

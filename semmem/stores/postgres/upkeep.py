@@ -30,7 +30,7 @@ from semmem.model.types import Filters
 from semmem.stores.postgres import forget, links, postings, saved, vector_index
 from semmem.stores.postgres.connection import by_namespace, sent
 from semmem.stores.postgres.typed import Connection, only
-from semmem.stores.postgres.vacuum import rewrite, vacuum
+from semmem.stores.postgres.vacuum import REWRITING, rewrite, vacuum
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -483,8 +483,10 @@ def _shrunk(store: PostgresStore, packed: Mapping[str, int]) -> None:
     if not left:
         return
     _note_unshrunk(store, left)
-    with store.lasting() as watcher, closing(store.own_connection()) as connection:
-        left -= {table for table in sorted(left) if rewrite(connection, watcher, table)}
+    for table in sorted(left):  # the pool may have no second connection for opening one of its own beside the watcher
+        with closing(store.own_connection(REWRITING)) as connection, store.lasting() as watcher:
+            if rewrite(connection, watcher, table):
+                left.remove(table)
     _note_unshrunk(store, left)
 
 

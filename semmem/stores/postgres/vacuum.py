@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from psycopg import Error, sql
-from psycopg.errors import InsufficientPrivilege, LockNotAvailable, QueryCanceled
+from psycopg.errors import DiskFull, InsufficientPrivilege, LockNotAvailable, QueryCanceled
 
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
-__all__ = ["rewrite", "session_setting", "vacuum"]
+__all__ = ["REWRITING", "rewrite", "session_setting", "vacuum"]
 
 _SQL = statements("postgres")
 
@@ -28,6 +28,12 @@ _PATIENCE = "1500ms"
 """How long a rewriting waits for those who use the table, while nobody waits behind it."""
 
 _CANCEL_S = 1.0
+
+REWRITING: Mapping[str, str] = {"client_connection_check_interval": "100ms"}
+"""Settings of a connection that rewrites a table, since a client that was killed cancels nothing.
+
+They hold from its beginning: a server that checks every 5 s goes by a later ``SET`` only after the next check.
+"""
 
 
 @contextmanager
@@ -65,17 +71,18 @@ def rewrite(connection: Connection, watcher: Connection, table: str) -> bool:
     """Rewrite the files of a table by VACUUM FULL, which nobody can read meanwhile; return whether that was done.
 
     As soon as ``watcher``, another connection, sees somebody wait for it, the rewriting is cancelled, and the table
-    stays as it was. It is tried a few times. ``connection`` is to be closed then: a late cancelling would meet what
-    follows.
+    stays as it was. It is tried a few times, but not again where the disk has no room for the new files.
+    ``connection`` has the settings ``REWRITING``, and is to be closed then: a late cancelling would meet what follows.
     """
-    # a client that was killed cancels nothing, and this server would end the rewriting before it notices
-    connection.execute("SET client_connection_check_interval TO '100ms'")
     connection.execute(f"SET lock_timeout TO '{_PATIENCE}'")
     for turn in range(_TRIES):
         if turn:
             time.sleep(_PAUSE_S)
-        if _rewritten(connection, watcher, table):
-            return True
+        try:
+            if _rewritten(connection, watcher, table):
+                return True
+        except DiskFull:
+            return False
     return False
 
 

@@ -32,9 +32,13 @@ def packed(embedded_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Semme
         yield mem
 
 
-def _reader(mem: Semmem) -> psycopg.Connection[Any]:
+def _store(mem: Semmem) -> PostgresStore:
     assert isinstance(mem.store, PostgresStore)
-    reader = mem.store.own_connection()
+    return mem.store
+
+
+def _reader(mem: Semmem) -> psycopg.Connection[Any]:
+    reader = _store(mem).own_connection()
     reader.autocommit = False
     reader.execute("SET lock_timeout TO '20s'")
     reader.execute("SELECT FROM semmem.posting LIMIT 1")
@@ -42,8 +46,7 @@ def _reader(mem: Semmem) -> psycopg.Connection[Any]:
 
 
 def _rows(mem: Semmem, query: str) -> list[Any]:
-    assert isinstance(mem.store, PostgresStore)
-    return mem.store.run(lambda c: c.execute(query).fetchall())
+    return _store(mem).run(lambda c: c.execute(query).fetchall())
 
 
 def _change(mem: Semmem, count: int) -> None:
@@ -134,3 +137,49 @@ def test_maintain_counts_a_table_anew_for_the_planner_where_a_tenth_has_changed_
         assert counted() == first + 1
         _rows(mem, "DELETE FROM pg_statistic WHERE starelid = 'semmem.memory'::regclass RETURNING 1")
         assert counted() == first + 2
+
+
+def test_maintain_rewrites_a_table_with_a_pool_of_one_connection(packed: Semmem, embedded_url: str) -> None:
+    file, _ = _state(packed)
+    with semmem.connect(embedded_url, embedder="none", pool_size=1) as one:
+        one.maintain()
+    other, note = _state(packed)
+    assert other != file
+    assert note == []
+
+
+def test_each_table_is_rewritten_on_a_connection_of_its_own_which_no_late_cancelling_of_another_meets(
+    packed: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[tuple[str, int]] = []
+    setting = "SELECT setting, source FROM pg_settings WHERE name = 'client_connection_check_interval'"
+
+    def late(connection: Any, watcher: Any, table: str) -> bool:
+        used.append((table, connection.info.backend_pid))
+        assert connection.execute(setting).fetchone() == ("100", "client")  # a SET would wait for the former interval
+        assert watcher.info.backend_pid != connection.info.backend_pid
+        return table == "posting"
+
+    monkeypatch.setattr(upkeep, "rewrite", late)
+    upkeep._note_unshrunk(_store(packed), {"likeness_key"})
+    packed.maintain()
+    assert [table for table, _ in used] == ["likeness_key", "posting"]
+    assert len({pid for _, pid in used}) == 2
+    assert _state(packed)[1] == [(["likeness_key"],)]
+
+
+def test_maintain_goes_on_where_the_disk_has_no_room_for_a_rewritten_table(
+    packed: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, _ = _state(packed)
+    tries: list[str] = []
+
+    def full(connection: Any, watcher: Any, table: str) -> bool:
+        tries.append(table)
+        raise psycopg.errors.DiskFull("could not extend file: No space left on device")
+
+    monkeypatch.setattr(vacuum, "_rewritten", full)
+    monkeypatch.setattr(vacuum, "_TRIES", 3)
+    packed.maintain()
+    assert (_state(packed), tries) == ((file, [(["posting"],)]), ["posting"])
+    assert _found(packed) == ["m0", "m41", "m79"]
