@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,7 +174,7 @@ class Block:
             return self
         own = self.arrays()
         try:
-            pages = mmap.mmap(-1, sum(_padded(array.nbytes) for array in own.values()))
+            pages = _pages(sum(_padded(array.nbytes) for array in own.values()))
         except OSError:
             return self
         place, arrays = 0, {}
@@ -402,6 +403,15 @@ def _entries(entries: NDArray[Any], which: NDArray[np.int64] | slice) -> NDArray
     for name in _WEIGHTS:
         out[name] = chosen[name]
     return out
+
+
+def _pages(size: int) -> mmap.mmap:
+    """Return new pages of this process alone, large ones where the system has them, as numpy asks. Raises OSError."""
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return pages
 
 
 def _padded(size: int) -> int:

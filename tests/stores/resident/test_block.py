@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -229,14 +230,27 @@ def test_a_block_in_pages_of_its_own_answers_as_before(monkeypatch: pytest.Monke
     assert [tuple(turn) for turn in paged.turns] == [tuple(turn) for turn in block.turns]
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="The kernel does not tell.")
+def test_the_pages_of_a_block_are_memory_of_this_process_alone() -> None:
+    def shared() -> int:
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        return int(status.partition("RssShmem:")[2].split()[0])
+
+    before = shared()
+    two = replace(
+        rows({1: [], 2: []}), vector_row_ids=np.array([1, 2]), vectors=np.ones((2, 500_000), dtype=np.float32)
+    )
+    paged = Block(two).in_own_pages()
+    assert isinstance(paged.vectors.base, mmap.mmap)
+    assert shared() == before
+
+
 def test_a_block_for_which_the_system_has_no_pages_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Full:
-        @staticmethod
-        def mmap(*arguments: int) -> None:
-            raise OSError(12, "Cannot allocate memory")
+    def full(*arguments: int, **more: int) -> None:
+        raise OSError(12, "Cannot allocate memory")
 
     monkeypatch.setattr(block_module, "_PAGED", 0)
-    monkeypatch.setattr(block_module, "mmap", Full)
+    monkeypatch.setattr(mmap, "mmap", full)
     block = Block(rows({1: [(5, 1, 30, 0)]}))
     assert block.in_own_pages() is block
 
