@@ -98,10 +98,11 @@ class Semmem(ABC):
     def resident(self) -> Mapping[str, int]:
         """The namespaces in this process's memory, the last asked at the end, and about how many bytes each takes.
 
-        They are within the setting ``resident_mb``, as of the last recall of each; a dropped namespace stays until it
+        One that is mapped from its saved model takes what is made of it in memory, without its file. They are within
+        the setting ``resident_mb``, as of the last recall of each; a dropped namespace stays until it
         is asked again or others need the room. A namespace comes into memory with its second recall, a large one some
         recalls later, one with a saved model with the first, and one that was dropped before its recalls paid for its
-        loading after up to 256. A namespace that is too large stays in the database.
+        loading after up to 256. A namespace that is too large, and has no saved model, stays in the database.
         """
         return resident_sizes(self._here.reader)
 

@@ -7,12 +7,12 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import Any, NamedTuple, overload
 
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import CandidateMetadata
 from semmem.model.filters import at_time, person, string
+from semmem.model.process.forks import cached_property
 from semmem.model.types import LINK_TYPES, LinkType, Memory
 
 __all__ = [

@@ -9,12 +9,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
+import semmem
 from semmem.model.errors import StoreUnavailable
+from semmem.model.store import Keep
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres import saved as names
-from semmem.stores.resident import loading, saved
+from semmem.stores.resident import loading, model, saved
+from semmem.stores.sql_files import statements
 from semmem.stores.sqlite import resident
 from tests.stores.resident.trio import QUESTIONS, change
 from tests.stores.saving import ERASED, ERASURES, fill, fill_into, opened, said, saved_in, standing
@@ -72,6 +76,14 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(resident, "_rows", rows)
     monkeypatch.setattr(loading, "_read", cursors)
     return readings
+
+
+def bounded(mem: semmem.Semmem, most: int) -> Any:
+    """Return what saves models, which are to take at most so many bytes."""
+    is_server = mem.store.kind == "PostgreSQL"
+    keeper: Any = mem._here.reader if is_server else mem.store.models
+    setattr(keeper, "_saved" if is_server else "saved_budget", most)
+    return keeper
 
 
 # ---------------------------------------------------------------------- the same answers
@@ -151,16 +163,33 @@ def test_a_small_namespace_is_not_saved(url: str, folder: Path, monkeypatch: pyt
 
 
 def test_closing_asks_the_store_for_nothing_where_memory_holds_small_namespaces_alone(
-    embedded_url: str, monkeypatch: pytest.MonkeyPatch
+    url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saved, "FEWEST", 5)
-    with opened(embedded_url) as mem:
+    with opened(url) as mem:
         for namespace in ("one", "two"):
             fill_into(mem, namespace)
+        is_server = mem.store.kind == "PostgreSQL"
         asked: list[object] = []
-        monkeypatch.setattr(mem.store, "on_idle", asked.append)
-        mem._here.reader.save()
+        monkeypatch.setattr(
+            *((mem.store, "on_idle") if is_server else (resident, "_state")), lambda *of: asked.append(of)
+        )
+        (mem._here.reader if is_server else mem.store.models).save()
         assert asked == []
+
+
+def test_maintain_removes_no_file_while_another_process_saves(embedded_url: str, server: EmbeddedServer) -> None:
+    folder = server.data / "postgresql" / "models"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    part = folder / f".{'0' * 16}.part"
+    part.write_text("half a model")
+    with opened(embedded_url) as mem, psycopg.connect(mem.store.conninfo()) as other:
+        other.execute(statements("postgres")["saved_alone"])
+        mem.maintain()
+        assert part.exists()
+        other.rollback()
+        mem.maintain()
+        assert not part.exists()
 
 
 def test_closing_ends_where_there_is_no_room_in_memory_for_what_is_saved(
@@ -240,9 +269,7 @@ def test_all_saved_models_take_at_most_saved_mb_and_the_one_mapped_longest_ago_g
     os.utime(one, (2, 2))
     os.utime(two, (1, 1))
     with opened(url) as mem:
-        keeper = mem._here.reader if mem.store.kind == "PostgreSQL" else mem.store.models
-        name = "_saved" if mem.store.kind == "PostgreSQL" else "saved_budget"
-        setattr(keeper, name, 2 * one.stat().st_size + one.stat().st_size // 2)
+        keeper = bounded(mem, 2 * one.stat().st_size + one.stat().st_size // 2)
         fill_into(mem, "three")
         keeper.save(every=True)  # nothing makes room for what nobody asked for
         assert saved_in(folder) == {one.name, two.name}
@@ -262,11 +289,80 @@ def test_a_namespace_that_was_mapped_first_and_asked_last_keeps_its_saved_model(
             os.utime(folder / names[namespace], (mtime, mtime))
         fill_into(mem, "three")
         said(mem, namespace="one")
-        keeper, name = (
-            (mem._here.reader, "_saved") if mem.store.kind == "PostgreSQL" else (mem.store.models, "saved_budget")
-        )
-        setattr(keeper, name, 2 * size + size // 2)
+        bounded(mem, 2 * size + size // 2)
     assert (names["one"] in saved_in(folder), names["two"] in saved_in(folder)) == (True, False)
+
+
+def test_files_that_are_touched_one_right_after_the_other_keep_that_order(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{n}" for n in range(20)]
+    for path in paths:
+        path.touch()
+    for path in reversed(paths):
+        saved.touch(path)
+    times = [path.stat().st_mtime_ns for path in reversed(paths)]
+    assert times == sorted(set(times))
+
+
+def test_maintain_removes_saved_models_where_they_may_take_fewer_bytes_now(url: str, folder: Path) -> None:
+    for namespace in ("one", "two"):
+        with opened(url) as mem:
+            fill_into(mem, namespace)
+    one, two = sorted((folder / name for name in saved_in(folder)), key=lambda path: path.stat().st_mtime_ns)
+    size = one.stat().st_size
+    os.utime(two, (1, 1))
+    with opened(url) as mem:
+        bounded(mem, 2 * size + size // 2).save(every=True)
+        assert saved_in(folder) == {one.name, two.name}
+        bounded(mem, size + size // 2).save(every=True)
+        assert saved_in(folder) == {one.name}
+        bounded(mem, size // 2).save(every=True)  # a single one may be larger
+        assert saved_in(folder) == {one.name}
+
+
+def test_maintain_saves_a_large_namespace_anew_within_the_bytes_of_its_former_file(
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "_MOST_BEHIND", 2)
+    monkeypatch.setattr(model, "_MOST_FOLLOWED", 2)
+    fill(url)
+    (former,) = saved_in(folder)
+    size = (folder / former).stat().st_size
+    with opened(url, resident_mb=0) as mem:
+        for id in ("mila", "quay", "mole"):
+            mem.update(id, text=f"The {id} was swept.")
+    with opened(url) as mem:
+        bounded(mem, size * 5 // 4).save(every=True)
+        assert len(saved_in(folder) - {former}) == 1
+
+
+def test_a_namespace_is_saved_anew_when_one_batch_changed_more_memories_than_may_follow(
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of its memories stays, and a batch is one change."""
+    monkeypatch.setattr(saved, "_MOST_BEHIND", 3)
+    fill(url)
+    seen = [saved_in(folder)]
+    for ids in (("gate", "mila", "quay"), ("mole",)):
+        with opened(url) as mem:
+            items = [{"id": id, "text": f"The {id} was sold."} for id in ids]
+            report = mem.import_items(items, replace=True, owned={"created_after": "2000-01-01"})
+            assert report.replaced == len(ids)
+            mem.maintain()
+        seen.append(saved_in(folder))
+    assert [len(each) for each in seen] == [1] * 3
+    assert [seen[n] != seen[n - 1] for n in (1, 2)] == [False, True]
+
+
+def test_a_namespace_is_saved_anew_when_the_changes_since_are_swept(url: str, folder: Path) -> None:
+    fill(url)
+    before = saved_in(folder)
+    with opened(url) as mem:
+        mem.remember("The quay was swept again.", id="again")
+        mem.maintain()
+        assert saved_in(folder) == before
+        mem.store.maintain(Keep(changes_days=-1))
+        mem.maintain()
+        assert len(saved_in(folder) - before) == 1
 
 
 def test_with_a_saved_mb_of_0_nothing_is_saved_and_nothing_mapped(url: str, folder: Path, read: list[str]) -> None:

@@ -307,7 +307,7 @@ class Pooled:
         self.run(lambda c: c.execute("SELECT 1"))  # which tries again
         conninfo = self.conninfo()
         if settings:
-            given = conninfo_to_dict(conninfo).get("options") or os.environ.get("PGOPTIONS", "")
+            given = conninfo_to_dict(conninfo).get("options") or _default_options()
             options = " ".join([str(given), *(f"-c {name}={value}" for name, value in settings.items())])
             conninfo = make_conninfo(conninfo, options=options)
         try:
@@ -750,3 +750,9 @@ def by_namespace(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for namespace, id in sorted(names):
         ids_by_namespace.setdefault(namespace, []).append(id)
     return ids_by_namespace
+
+
+def _default_options() -> str:
+    """Return the options of a session where none are given, as libpq has them: those of PGOPTIONS."""
+    defaults = psycopg.pq.Conninfo.get_defaults()
+    return next(((one.val or b"").decode() for one in defaults if one.keyword == b"options"), "")

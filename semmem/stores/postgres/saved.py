@@ -18,7 +18,7 @@ from semmem.stores.resident import saved as files
 from semmem.stores.resident.model import Model, State
 from semmem.stores.sql_files import statements
 
-__all__ = ["disk_bytes", "due", "erase", "key_of", "path_of", "save", "tidy", "touch"]
+__all__ = ["disk_bytes", "due", "erase", "key_of", "path_of", "save", "shrink", "touch"]
 
 _SQL = statements("postgres")
 
@@ -60,8 +60,13 @@ def due(connection: Connection, namespace: str) -> State | None:
     state = _state(connection, namespace)
     if state is None or state.dropping or state.memories < files.FEWEST:
         return None
+
+    def ids_since(change: int) -> set[str]:
+        where = {"namespace": namespace, "since": change}
+        return {id for id, _ in connection.execute(_SQL["resident_changes"], where)}
+
     path = path_of(_place(connection), _name(connection, namespace))
-    return None if files.is_fresh(path, state) else state
+    return None if files.is_fresh(path, state, ids_since) else state
 
 
 def save(connection: Connection, model: Model, most: int, *, makes_room: bool) -> None:
@@ -111,17 +116,21 @@ def erase(connection: Connection, namespace: str | None = None) -> None:
         )
 
 
-def tidy(connection: Connection) -> None:
-    """Remove the files that the store has no name for, as killed processes leave them. Raises OSError."""
-    if (folder := _folder(connection)) is not None and folder.is_dir():
-        files.tidy(folder, _names(connection))
+def shrink(connection: Connection, most: int) -> None:
+    """Remove files that killed processes left, and let saved models go until they take at most ``most`` bytes.
+
+    Nothing is removed where somebody saves at this moment. Raises OSError.
+    """
+    folder = _folder(connection)
+    if folder is not None and folder.is_dir() and only(connection.execute(_SQL["saved_alone"]))[0]:
+        files.shrink(_Register(connection, folder), most)
 
 
-def disk_bytes(connection: Connection) -> int:
-    """Return the bytes that the saved models of a store take."""
+def disk_bytes(connection: Connection, but: str | None = None) -> int:
+    """Return the bytes that the saved models of a store take, but for that of one namespace."""
     if not _is_near(connection) or not _names(connection) or (folder := _folder(connection)) is None:
         return 0
-    return files.bytes_of(_Register(connection, folder))
+    return files.bytes_of(_Register(connection, folder, but))
 
 
 def _is_near(connection: Connection) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ PER_MEMORY = 280
 """Bytes of memory taken by one stored memory without its entries and its vector, as measured."""
 _LONGEST = 65_535
 _ALIGNED = 64
-_APART = 1 << 20
+_PAGED = 1 << 20
 _ENTRY = np.dtype([("of", "<u4"), ("count", "<u2"), ("mention", "u1"), ("subject", "u1")])
 """An entry: ``of`` is the position of its key, or among the postings that of its memory."""
 _WEIGHTS = ("count", "mention", "subject")
@@ -163,15 +164,19 @@ class Block:
         block.in_bytes, block.coarse, block.is_mapped = True, None, True
         return block
 
-    def apart(self) -> Block:
+    def in_own_pages(self) -> Block:
         """Return the block with its arrays in pages of their own, which go back to the system with the block.
 
-        An array of the heap goes back only where nothing younger lies above it. A block below a megabyte stays there.
+        An array of the heap goes back only where nothing younger lies above it. A block below a megabyte stays there,
+        as does one for which the system has no pages.
         """
-        if self._array_bytes < _APART:
+        if self._array_bytes < _PAGED:
             return self
         own = self.arrays()
-        pages = mmap.mmap(-1, sum(_padded(array.nbytes) for array in own.values()))
+        try:
+            pages = _pages(sum(_padded(array.nbytes) for array in own.values()))
+        except OSError:
+            return self
         place, arrays = 0, {}
         for name, array in own.items():
             arrays[name] = kept = np.ndarray(array.shape, array.dtype, pages, place)
@@ -188,19 +193,20 @@ class Block:
         The pages of a mapped file are the cache of the system, which takes them back where memory is short; what is
         made of them counts.
         """
-        made = PER_MEMORY * len(self.row_ids)
-        return made if self.is_mapped else made + self._array_bytes
+        if self.is_mapped:
+            return PER_MEMORY * len(self.row_ids)
+        return self.whole_size + (0 if self.coarse is None else self.coarse.size)
 
     @property
     def whole_size(self) -> int:
-        """Return the approximate number of bytes that a block of the same memories takes which is not mapped."""
+        """Return ``size`` as it would be without a map, and without vectors in bytes."""
         return PER_MEMORY * len(self.row_ids) + self._array_bytes
 
     @property
     def _array_bytes(self) -> int:
         keys = (self.keys, self.kinds, self.places, self.firsts, self.mentioned, self.named)
         arrays = (self.own, self.postings, *keys, self.vectors, self.candidates)
-        return sum(array.nbytes for array in arrays) + (0 if self.coarse is None else self.coarse.size)
+        return sum(array.nbytes for array in arrays)
 
     @property
     def rows(self) -> Rows:
@@ -397,6 +403,15 @@ def _entries(entries: NDArray[Any], which: NDArray[np.int64] | slice) -> NDArray
     for name in _WEIGHTS:
         out[name] = chosen[name]
     return out
+
+
+def _pages(size: int) -> mmap.mmap:
+    """Return new pages of this process alone, large ones where the system has them, as numpy asks. Raises OSError."""
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return pages
 
 
 def _padded(size: int) -> int:

@@ -59,7 +59,7 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
             base = Block(rows, coarse=_bytes(state, entries, in_bytes=True) <= spare)
             if base.size > spare:  # more than was estimated
                 base.coarse, base.in_bytes = None, False
-            return Model(namespace, state, base.apart(), corrections=corrections_of(correction_rows))
+            return Model(namespace, state, base.in_own_pages(), corrections=corrections_of(correction_rows))
 
     return _run_or_none(pool, read)
 

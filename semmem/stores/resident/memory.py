@@ -26,6 +26,8 @@ _LARGE = 500
 
 Nor is it waited for where its model was dropped before: one that is dropped again and again would be, each time.
 """
+_LOOKED = 32
+"""Every so many recalls of a namespace that is not in memory look for a model that another process has saved since."""
 _MOST_DEMANDS = 10_000
 """The number of namespaces whose recalls are counted."""
 
@@ -169,7 +171,7 @@ class Models:
                 self._demands.popitem(last=False)
             demand.times += 1
             due = demand.times >= demand.wait and not (self._loads_large and memories > _LARGE)
-            looks = memories >= saved.FEWEST and (due or demand.times == 1)
+            looks = memories >= saved.FEWEST and (due or demand.times % _LOOKED == 1)
         if looks and (model := self._mapped(namespace, self._budget)) is not None:
             demand.times = demand.served = 0
             demand.price = 0

@@ -43,7 +43,10 @@ _UNSURE = 4e-6
 _VECDOT = hasattr(np, "vecdot")
 """Numpy 1 has none; there its other way without threads takes half as long again."""
 _MOST_FOLLOWED = 5_000
-"""A model that more memories were written after is read anew: following takes 90 us a memory, reading 40 to 70."""
+"""A model that more memories were written after is read anew: following takes 90 us a memory, reading 40 to 70.
+
+So many rows and removals the small block of a model has at most that cannot be built anew.
+"""
 _TAIL = 1_000
 """The size of the small block, or the number of removed memories, at which both blocks are rebuilt into one."""
 
@@ -130,19 +133,22 @@ class Model:
     ) -> Model | None:
         """Return the model at a later ``state``: without the memories of ``ids``, and with ``new_rows``.
 
-        None where both blocks would have to be built into one of more than ``most`` bytes, as for a mapped one.
+        Both blocks are built into one from time to time, but not where that one would take more than ``most`` bytes, as
+        that of a mapped one may. Then the small block grows; None where it would have too many rows.
         """
         tail: Block | None
         removals = np.union1d(self._removals, self._base.row_ids_of(ids))
         if self._tail is not None:
             new_rows = Rows.merged(self._tail.rows.without(self._tail.row_ids_of(ids)), new_rows)
-        if len(new_rows.row_ids) + len(removals) >= _TAIL:
-            if self._base.whole_size > most:
-                return None
+        behind, whole_size = len(new_rows.row_ids) + len(removals), self._base.whole_size
+        if behind >= _TAIL and whole_size <= most:
             whole = Rows.merged(self._base.rows.without(removals), new_rows)
-            base, tail, removals = Block(whole, coarse=self._base.in_bytes).apart(), None, _NOTHING
-        else:
-            base, tail = self._base, Block(new_rows) if len(new_rows.row_ids) else None
+            coarse = self._base.in_bytes and whole_size + self._base.vectors.size <= most
+            base = Block(whole, coarse=coarse).in_own_pages()
+            return Model(self.namespace, state, base, corrections=corrections)
+        if behind > _MOST_FOLLOWED:
+            return None
+        base, tail = self._base, Block(new_rows) if len(new_rows.row_ids) else None
         return Model(self.namespace, state, base, tail, removals, corrections)
 
     # ------------------------------------------------------------------ postings

@@ -16,7 +16,8 @@ import logging
 import mmap
 import os
 import re
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
@@ -41,6 +42,7 @@ __all__ = [
     "load",
     "path_of",
     "save",
+    "shrink",
     "tidy",
     "touch",
 ]
@@ -50,7 +52,7 @@ _log = logging.getLogger(__name__)
 FEWEST = 2_000
 """Smaller namespaces are read as fast."""
 _MOST_BEHIND = 1_000
-"""A saved model is saved anew when more memories were written since."""
+"""A saved model is saved anew when more memories were written or removed since."""
 _LAYOUT = 1
 """To be raised where an array is made of the rows in another way; another name or type is noticed."""
 _MAGIC = b"semmemdl"
@@ -92,18 +94,30 @@ def load(path: Path | None, namespace: str, state: State) -> tuple[State, Block]
 
 
 def touch(path: Path | None) -> None:
-    """Note that the namespace of a file is asked: those asked longest ago make room for others."""
+    """Note that the namespace of a file is asked: those asked longest ago make room for others.
+
+    The time is given, since the system's own is the same for all files touched within some milliseconds.
+    """
     if path is not None:
+        now = time.time_ns()
         with suppress(OSError):
-            os.utime(path)
+            os.utime(path, ns=(now, now))
 
 
-def is_fresh(path: Path | None, state: State) -> bool:
-    """Return whether the saved model of a namespace at ``state`` need not be saved again."""
+def is_fresh(path: Path | None, state: State, ids_since: Callable[[int], Collection[str]]) -> bool:
+    """Return whether the saved model of a namespace at ``state`` need not be saved again.
+
+    ``ids_since`` returns the ids that changed after a change, "" among them where these are not all known any more.
+    """
     if (found := _found(path, "", state)) is None:
         return False
     saved, _ = found
-    return saved == state or (state.follows(saved) and state.written_since(saved) <= _MOST_BEHIND)
+    if saved == state:
+        return True
+    if not state.follows(saved) or state.written_since(saved) > _MOST_BEHIND:
+        return False
+    ids = ids_since(saved.changes)  # a change may be of a whole batch
+    return "" not in ids and len(ids) <= _MOST_BEHIND
 
 
 def save(register: Register, model: Model, most: int, *, makes_room: bool) -> None:
@@ -113,7 +127,7 @@ def save(register: Register, model: Model, most: int, *, makes_room: bool) -> No
     give way, or without ``makes_room`` nothing is saved.
     """
     arrays = model.block.arrays()
-    others = sorted(_named(register, but=register.own).items(), key=lambda one: one[1].st_mtime)
+    others = _by_time(_named(register, but=register.own))
     taken = sum(array.nbytes for array in arrays.values()) + sum(status.st_size for _, status in others)
     while taken > most and others:
         if not makes_room:
@@ -130,6 +144,25 @@ def save(register: Register, model: Model, most: int, *, makes_room: bool) -> No
         (register.folder / name).unlink(missing_ok=True)
         raise
     tidy(register.folder, register.names())
+
+
+def shrink(register: Register, most: int) -> None:
+    """Remove the files that the store has no name for, under the lock of ``register``. Raises OSError.
+
+    With them go the saved models that were asked longest ago until all take at most ``most`` bytes, but not the last.
+    """
+    named = _by_time(_named(register))
+    taken = sum(status.st_size for _, status in named)
+    for name, status in named[:-1]:
+        if taken > most:
+            taken -= status.st_size
+            register.drop(name)
+    tidy(register.folder, register.names())
+
+
+def _by_time(named: Mapping[str, os.stat_result]) -> list[tuple[str, os.stat_result]]:
+    """Return files and their status, those that were asked longest ago first."""
+    return sorted(named.items(), key=lambda one: one[1].st_mtime_ns)
 
 
 def erase_files(folder: Path, names: Collection[str]) -> None:
@@ -165,8 +198,8 @@ def is_private(folder: Path) -> bool:
 
 
 def bytes_of(register: Register) -> int:
-    """Return the bytes that the saved models of a store take."""
-    return sum(status.st_size for status in _named(register).values())
+    """Return the bytes that the saved models of a store take, but for that of the namespace which is being saved."""
+    return sum(status.st_size for status in _named(register, but=register.own).values())
 
 
 def _named(register: Register, *, but: str | None = None) -> dict[str, os.stat_result]:

@@ -32,13 +32,14 @@ def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> N
     All files together take at most ``budget`` bytes. What somebody's write would have to wait for, or what fails, is
     left out.
     """
-    if not store.is_embedded or store.in_whole is not None:
+    if budget <= 0 or not store.is_embedded or store.in_whole is not None:
         return
     namespaces = _large_of(store) if every else _large(models)
     if not namespaces and not every:
         return
+    first = partial(saved.shrink, most=budget) if every else partial(saved.touch, namespaces=namespaces)
     with _left_out():
-        store.on_idle(saved.tidy if every else partial(saved.touch, namespaces=namespaces))
+        store.on_idle(first)
     for namespace in namespaces:
         with _left_out():
             _save(store, models, budget, namespace, every)
@@ -67,7 +68,7 @@ def _save(store: PostgresStore, models: Models, budget: int, namespace: str, eve
 
     def due(connection: Connection) -> State | None:
         nonlocal room
-        room = budget - saved.disk_bytes(connection) if every else budget
+        room = budget - saved.disk_bytes(connection, but=namespace) if every else budget
         return saved.due(connection, namespace) if room > 0 else None
 
     if (state := store.on_idle(due)) is None:

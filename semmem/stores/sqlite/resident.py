@@ -136,22 +136,35 @@ class FileModels:
         """
         if not self._saves or not self._file.is_ready or self._file.in_whole is not None:
             return
-        large = self._file._rows("namespace_large", {"least": files.FEWEST}) if every else ()
-        namespaces = [n for (n,) in large] if every else list(self.sizes)
-        if not every:
-            with _left_out():
+        namespaces = self._large_of_file() if every else self._large()
+        with _left_out():
+            if every:
+                self._file._writing_at_once(lambda c: saved.shrink(c, self.saved_budget))
+            else:
                 self._file._reading(lambda c: _touch(c, namespaces))
         for namespace in namespaces:
             with _left_out():
                 self._save(namespace, every)
+
+    def _large(self) -> list[str]:
+        """Return the namespaces in memory that are worth saving, so that the file is not asked about each small one."""
+        with self._lock:
+            return [name for name, model in self._models.items() if model.state.memories >= files.FEWEST]
+
+    def _large_of_file(self) -> list[str]:
+        """Return such namespaces of the whole file."""
+        return [name for (name,) in self._file._rows("namespace_large", {"least": files.FEWEST})]
 
     def _save(self, namespace: str, every: bool) -> None:
         held = self._held(namespace)
 
         def due(connection: sqlite3.Connection) -> State | None:
             state = _state(connection, namespace)
-            large = state is not None and files.FEWEST <= state.memories <= MOST
-            return state if state is not None and large and not saved.is_fresh(connection, state) else None
+            if state is None or not files.FEWEST <= state.memories <= MOST:
+                return None
+            if saved.is_fresh(connection, namespace, state):
+                return None
+            return state
 
         def work(connection: sqlite3.Connection, model: Model) -> None:
             state = due(connection)
@@ -224,7 +237,7 @@ def _read(connection: sqlite3.Connection, namespace: str, before: Model | None, 
             gone = {id for id, kind in changes if kind != "written"}
             return before.after(state, _rows(connection, where, since=True), gone, corrections)
     rows = _rows(connection, {"number": int(state.created)})
-    return Model(namespace, state, Block(rows, coarse=True).apart(), corrections=corrections)
+    return Model(namespace, state, Block(rows, coarse=True).in_own_pages(), corrections=corrections)
 
 
 def _check(namespace: str, state: State | None) -> None:

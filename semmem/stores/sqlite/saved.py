@@ -17,7 +17,7 @@ from semmem.stores.resident.model import Model, State
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.connection import Opened
 
-__all__ = ["disk_bytes", "erase", "is_fresh", "load", "save", "touch"]
+__all__ = ["disk_bytes", "erase", "is_fresh", "load", "save", "shrink", "touch"]
 
 _SQL = statements("sqlite")
 
@@ -54,9 +54,14 @@ def touch(connection: sqlite3.Connection, state: State) -> None:
     files.touch(_path(connection, state))
 
 
-def is_fresh(connection: sqlite3.Connection, state: State) -> bool:
+def is_fresh(connection: sqlite3.Connection, namespace: str, state: State) -> bool:
     """Return whether the saved model of a namespace need not be saved again at ``state``."""
-    return files.is_fresh(_path(connection, state), state)
+
+    def ids_since(change: int) -> set[str]:
+        where = {"namespace": namespace, "since": change}
+        return {id for id, _ in connection.execute(_SQL["resident_changes"], where)}
+
+    return files.is_fresh(_path(connection, state), state, ids_since)
 
 
 def save(connection: sqlite3.Connection, model: Model, most: int, *, makes_room: bool) -> None:
@@ -67,6 +72,15 @@ def save(connection: sqlite3.Connection, model: Model, most: int, *, makes_room:
     folder = _folder(connection)
     if folder is not None and _is_owners(folder) and files.is_private(folder):
         files.save(_Register(connection, folder, int(model.state.created)), model, most, makes_room=makes_room)
+
+
+def shrink(connection: sqlite3.Connection, most: int) -> None:
+    """Remove files that killed processes left, and let saved models go until they take at most ``most`` bytes.
+
+    The caller holds the write lock. Raises OSError.
+    """
+    if (folder := _folder(connection)) is not None and folder.is_dir():
+        files.shrink(_Register(connection, folder), most)
 
 
 def erase(connection: sqlite3.Connection, namespace: str | None = None) -> None:

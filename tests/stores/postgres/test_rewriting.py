@@ -183,3 +183,16 @@ def test_maintain_goes_on_where_the_disk_has_no_room_for_a_rewritten_table(
     packed.maintain()
     assert (_state(packed), tries) == ((file, [(["posting"],)]), ["posting"])
     assert _found(packed) == ["m0", "m41", "m79"]
+
+
+def test_a_connection_with_settings_of_its_own_keeps_those_of_the_environment(
+    embedded_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGOPTIONS", "-c statement_timeout=61s")
+    names = "statement_timeout", "client_connection_check_interval"
+    with (
+        semmem.connect(embedded_url, embedder="none") as mem,
+        closing(_store(mem).own_connection(vacuum.REWRITING)) as connection,
+    ):
+        shown = [connection.execute(f"SHOW {name}").fetchone() for name in names]
+    assert shown == [("61s",), ("100ms",)]

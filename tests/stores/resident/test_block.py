@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -185,28 +186,73 @@ def test_what_two_blocks_have_is_not_found_by_places() -> None:
     assert Model("n", state, base, None, np.array([1])).shared_concepts([1], 30) is None
 
 
-def test_a_mapped_model_is_not_built_anew_where_the_whole_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mapped_model_is_built_anew_where_the_whole_fits_and_else_takes_a_few_memories_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(model_module, "_TAIL", 2)
+    monkeypatch.setattr(model_module, "_MOST_FOLLOWED", 3)
     state = State(1, 1, 0, 2, 30, False, 0.0, 0.0, None, "")
     base = Block.from_arrays("n", Block(rows({1: [(5, 1, 30, 0)], 2: []})).arrays())
     model = Model("n", state, base)
     whole = Block(rows({1: [(5, 1, 30, 0)], 2: []})).size
     assert (model.size, base.whole_size) == (560, whole)
-    assert model.after(state, rows({3: [], 4: []}), [], most=whole - 1) is None
-    later = model.after(state, rows({3: [], 4: []}), [], most=whole)
-    assert later is not None
-    assert later.size > whole
+    grown = model.after(state, rows({3: [], 4: []}), ["m1"], most=whole - 1)
+    assert grown is not None
+    assert (grown._base is base, [turn.row_id for turn in grown.block.turns]) == (True, [2, 3, 4])
+    assert grown.after(state, rows({5: []}), [], most=whole - 1) is None
+    built = model.after(state, rows({3: [], 4: []}), ["m1"], most=whole)
+    assert built is not None
+    assert (built._base is base, built._tail) == (False, None)
+
+
+def test_the_block_that_follows_a_mapped_one_has_its_vectors_in_bytes_only_where_these_fit_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(model_module, "_TAIL", 1)
+    state = State(1, 1, 0, 2, 30, False, 0.0, 0.0, None, "")
+    two = replace(rows({1: [], 2: []}), vector_row_ids=np.array([1, 2]), vectors=np.ones((2, 3), dtype=np.float32))
+    base = Block.from_arrays("n", Block(two).arrays())
+    model = Model("n", state, base)  # six bytes more
+    for spare, in_bytes in ((6, True), (5, False)):
+        built = model.after(state, rows({3: []}), [], most=base.whole_size + spare)
+        assert built is not None
+        assert built._base.in_bytes is in_bytes
 
 
 def test_a_block_in_pages_of_its_own_answers_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     block = Block(rows({1: [(5, 1, 30, 0)], 2: [(5, 2, 30, 1), (6, 1, 30, 0)]}), coarse=True)
-    assert block.apart() is block  # a small one stays
-    monkeypatch.setattr(block_module, "_APART", 0)
-    apart = block.apart()
-    assert isinstance(apart.own.base, mmap.mmap)
-    assert (apart.size, apart.in_bytes, apart.is_mapped) == (block.size, True, False)
-    assert {n: a.tolist() for n, a in apart.arrays().items()} == {n: a.tolist() for n, a in block.arrays().items()}
-    assert [tuple(turn) for turn in apart.turns] == [tuple(turn) for turn in block.turns]
+    assert block.in_own_pages() is block  # a small one stays
+    monkeypatch.setattr(block_module, "_PAGED", 0)
+    paged = block.in_own_pages()
+    assert isinstance(paged.own.base, mmap.mmap)
+    assert (paged.size, paged.in_bytes, paged.is_mapped) == (block.size, True, False)
+    assert {n: a.tolist() for n, a in paged.arrays().items()} == {n: a.tolist() for n, a in block.arrays().items()}
+    assert [tuple(turn) for turn in paged.turns] == [tuple(turn) for turn in block.turns]
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="The kernel does not tell.")
+def test_the_pages_of_a_block_are_memory_of_this_process_alone() -> None:
+    def shared() -> int:
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        return int(status.partition("RssShmem:")[2].split()[0])
+
+    before = shared()
+    two = replace(
+        rows({1: [], 2: []}), vector_row_ids=np.array([1, 2]), vectors=np.ones((2, 500_000), dtype=np.float32)
+    )
+    paged = Block(two).in_own_pages()
+    assert isinstance(paged.vectors.base, mmap.mmap)
+    assert shared() == before
+
+
+def test_a_block_for_which_the_system_has_no_pages_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: int, **more: int) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(block_module, "_PAGED", 0)
+    monkeypatch.setattr(mmap, "mmap", full)
+    block = Block(rows({1: [(5, 1, 30, 0)]}))
+    assert block.in_own_pages() is block
 
 
 def test_the_heads_of_a_model_are_those_of_the_memories_that_it_still_has() -> None:

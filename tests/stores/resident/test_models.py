@@ -95,6 +95,23 @@ def test_a_mapped_namespace_is_mapped_again_at_once_however_few_recalls_it_serve
             assert list(models.sizes) == [name]
 
 
+def test_what_another_process_saves_of_a_namespace_too_large_for_memory_is_found_within_32_recalls() -> None:
+    looks: list[int] = []
+    recalls, is_saved = 0, False
+
+    def mapped(namespace: str, most: int) -> Any:
+        looks.append(recalls)
+        return Large(namespace) if is_saved else None
+
+    models = Models(100, lambda namespace, most, spare: None, lambda model, most: None, mapped)
+    for recalls in range(1, 99):
+        assert models.current({"a": Large.state}) == {}
+        is_saved = recalls >= 70
+    assert looks == [1, 2, 3, 35, 67]  # the second loads in vain, and recalls are counted anew
+    recalls = 99
+    assert list(models.current({"a": Large.state})) == ["a"]
+
+
 def test_nobody_waits_for_a_large_namespace() -> None:
     begun, go = threading.Event(), threading.Event()
 
