@@ -113,8 +113,7 @@ def maintain(mem: Connection) -> Mapping[str, int]:
     renewal = Renewal(mem.store, mem.ingest, mem.extractor, reader, mem.settings.language)
     counted |= renewal.maintain()
     counted = {**counted, **mem.ingest.maintain(), **mem.store.maintain(keep)}
-    save_resident(mem.reader)
-    return counted
+    return {**counted, **save_resident(mem.reader)}
 
 
 class Concepts:

@@ -102,7 +102,8 @@ class Semmem(ABC):
         the setting ``resident_mb``, as of the last recall of each; a dropped namespace stays until it
         is asked again or others need the room. A namespace comes into memory with its second recall, a large one some
         recalls later, one with a saved model with the first, and one that was dropped before its recalls paid for its
-        loading after up to 256. A namespace that is too large, and has no saved model, stays in the database.
+        loading after up to 256. A namespace that is too large, and has no saved model, stays in the database. One of a
+        SQLite file comes into memory with its first recall, and the last asked stays whatever its size.
         """
         return resident_sizes(self._here.reader)
 
@@ -837,6 +838,8 @@ class Semmem(ABC):
         - ``indexed``: vectors that were indexed; 0 if none is new, if no namespace has 10,000 vectors (fewer are
           compared one by one), or if another process is indexing, or keeps using the vectors, as a backup does;
           ``busy`` says so
+        - ``saved``, ``unsaved``: saved models of large namespaces that were made, and those that were removed because
+          all together took more than ``saved_mb``
         - ``compared``: memories compared with similar ones only now, because ``on_contradiction`` was ``ignore`` or
           their links could not be made
         - ``moves``: interrupted renames and copies of namespaces that are finished now

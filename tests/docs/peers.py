@@ -81,7 +81,7 @@ def _milliseconds(name: str | None, size: str) -> str:
     indexed = at["others"].get(f"{name}, index of vectors")
     more = f"; {indexed['vectors given']['p50_ms']:,.0f} with an index of vectors" if indexed else ""
     if name == "semmem":
-        more = f" in memory; {of['vectors given, resident_mb=0']['p50_ms']:,.0f} with the default of 256 MB"
+        more = f" in memory; {of['vectors given, resident_mb=0']['p50_ms']:,.0f} from the database"
     return f"{of['vectors given']['p50_ms']:,.0f}{more}"
 
 

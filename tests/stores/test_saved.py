@@ -249,15 +249,16 @@ def test_maintain_saves_what_this_process_has_not_asked_for_and_removes_what_oth
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / f".{'0' * 16}.part").write_text(ERASED)  # of a process that was killed
     with opened(url) as mem:
-        mem.maintain()
+        counts = mem.maintain()
         assert len(saved_in(folder)) == 2
+    assert (counts.get("saved"), counts.get("unsaved")) == (2, None)
     assert standing(folder, ERASED) == []
     read.clear()
     with opened(url) as mem:
         said(mem)
         said(mem, namespace="other")
         assert sorted(mem.resident) == ["default", "other"]
-        mem.maintain()
+        assert "saved" not in mem.maintain()
     assert read == []
 
 
@@ -311,11 +312,14 @@ def test_maintain_removes_saved_models_where_they_may_take_fewer_bytes_now(url: 
     size = one.stat().st_size
     os.utime(two, (1, 1))
     with opened(url) as mem:
-        bounded(mem, 2 * size + size // 2).save(every=True)
+        bounded(mem, 2 * size + size // 2)
+        assert "unsaved" not in mem.maintain()
         assert saved_in(folder) == {one.name, two.name}
-        bounded(mem, size + size // 2).save(every=True)
+        bounded(mem, size + size // 2)
+        assert mem.maintain()["unsaved"] == 1
         assert saved_in(folder) == {one.name}
-        bounded(mem, size // 2).save(every=True)  # a single one may be larger
+        bounded(mem, size // 2)  # a single one may be larger
+        assert "unsaved" not in mem.maintain()
         assert saved_in(folder) == {one.name}
 
 

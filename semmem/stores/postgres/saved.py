@@ -69,21 +69,23 @@ def due(connection: Connection, namespace: str) -> State | None:
     return None if files.is_fresh(path, state, ids_since) else state
 
 
-def save(connection: Connection, model: Model, most: int, *, makes_room: bool) -> None:
+def save(connection: Connection, model: Model, most: int, *, makes_room: bool) -> bool:
     """Save a model whose state is that of the store, in a transaction; see stores/resident/saved.py.
 
-    Nothing is saved where somebody writes to the namespace, or saves, at this moment. Raises OSError.
+    Returns whether it is saved: it is not where somebody writes to the namespace, or saves, at this moment. Raises
+    OSError.
     """
     where = {"namespace": model.namespace}
     if not only(connection.execute(_SQL["saved_alone"]))[0]:
-        return
+        return False
     if connection.execute(_SQL["saved_own"], where).fetchone() is None:
-        return
+        return False
     if _state(connection, model.namespace) != model.state:
-        return
+        return False
     folder = _folder(connection)
-    if folder is not None and not folder.parent.stat().st_mode & 0o077 and files.is_private(folder):
-        files.save(_Register(connection, folder, model.namespace), model, most, makes_room=makes_room)
+    if folder is None or folder.parent.stat().st_mode & 0o077 or not files.is_private(folder):
+        return False
+    return files.save(_Register(connection, folder, model.namespace), model, most, makes_room=makes_room)
 
 
 def touch(connection: Connection, namespaces: Iterable[str]) -> None:
@@ -116,14 +118,15 @@ def erase(connection: Connection, namespace: str | None = None) -> None:
         )
 
 
-def shrink(connection: Connection, most: int) -> None:
+def shrink(connection: Connection, most: int) -> int:
     """Remove files that killed processes left, and let saved models go until they take at most ``most`` bytes.
 
-    Nothing is removed where somebody saves at this moment. Raises OSError.
+    Returns how many of these went. Nothing is removed where somebody saves at this moment. Raises OSError.
     """
     folder = _folder(connection)
-    if folder is not None and folder.is_dir() and only(connection.execute(_SQL["saved_alone"]))[0]:
-        files.shrink(_Register(connection, folder), most)
+    if folder is None or not folder.is_dir() or not only(connection.execute(_SQL["saved_alone"]))[0]:
+        return 0
+    return files.shrink(_Register(connection, folder), most)
 
 
 def disk_bytes(connection: Connection, but: str | None = None) -> int:

@@ -36,6 +36,7 @@ __all__ = [
     "FEWEST",
     "Register",
     "bytes_of",
+    "counts_of",
     "erase_files",
     "is_fresh",
     "is_private",
@@ -120,18 +121,18 @@ def is_fresh(path: Path | None, state: State, ids_since: Callable[[int], Collect
     return "" not in ids and len(ids) <= _MOST_BEHIND
 
 
-def save(register: Register, model: Model, most: int, *, makes_room: bool) -> None:
+def save(register: Register, model: Model, most: int, *, makes_room: bool) -> bool:
     """Save a model whose state is that of the store, under the lock of ``register``. Raises OSError.
 
     All saved models of the store take at most ``most`` bytes, but for a single one: those that were asked longest ago
-    give way, or without ``makes_room`` nothing is saved.
+    give way, or without ``makes_room`` nothing is saved. Returns whether the model is saved.
     """
     arrays = model.block.arrays()
     others = _by_time(_named(register, but=register.own))
     taken = sum(array.nbytes for array in arrays.values()) + sum(status.st_size for _, status in others)
     while taken > most and others:
         if not makes_room:
-            return
+            return False
         name, status = others.pop(0)
         taken -= status.st_size
         register.drop(name)
@@ -144,20 +145,29 @@ def save(register: Register, model: Model, most: int, *, makes_room: bool) -> No
         (register.folder / name).unlink(missing_ok=True)
         raise
     tidy(register.folder, register.names())
+    return True
 
 
-def shrink(register: Register, most: int) -> None:
+def shrink(register: Register, most: int) -> int:
     """Remove the files that the store has no name for, under the lock of ``register``. Raises OSError.
 
     With them go the saved models that were asked longest ago until all take at most ``most`` bytes, but not the last.
+    Returns how many of these went.
     """
     named = _by_time(_named(register))
-    taken = sum(status.st_size for _, status in named)
+    taken, gone = sum(status.st_size for _, status in named), 0
     for name, status in named[:-1]:
         if taken > most:
             taken -= status.st_size
+            gone += 1
             register.drop(name)
     tidy(register.folder, register.names())
+    return gone
+
+
+def counts_of(*, saved: int, unsaved: int) -> dict[str, int]:
+    """Return the counts of saved models that ``maintain`` gives, without zeros: see Semmem.maintain."""
+    return {name: count for name, count in (("saved", saved), ("unsaved", unsaved)) if count}
 
 
 def _by_time(named: Mapping[str, os.stat_result]) -> list[tuple[str, os.stat_result]]:

@@ -26,23 +26,27 @@ __all__ = ["save"]
 _log = logging.getLogger(__name__)
 
 
-def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> None:
+def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> dict[str, int]:
     """Save those of ``models`` that take long to read, or with ``every`` such namespaces of the whole store.
 
     All files together take at most ``budget`` bytes. What somebody's write would have to wait for, or what fails, is
-    left out.
+    left out. Returns the counts of ``counts_of``.
     """
     if budget <= 0 or not store.is_embedded or store.in_whole is not None:
-        return
+        return {}
     namespaces = _large_of(store) if every else _large(models)
     if not namespaces and not every:
-        return
-    first = partial(saved.shrink, most=budget) if every else partial(saved.touch, namespaces=namespaces)
+        return {}
+    saved_count = unsaved = 0
     with _left_out():
-        store.on_idle(first)
+        if every:
+            unsaved = store.on_idle(partial(saved.shrink, most=budget))
+        else:
+            store.on_idle(partial(saved.touch, namespaces=namespaces))
     for namespace in namespaces:
         with _left_out():
-            _save(store, models, budget, namespace, every)
+            saved_count += _save(store, models, budget, namespace, every)
+    return files.counts_of(saved=saved_count, unsaved=unsaved)
 
 
 def _large(models: Models) -> list[str]:
@@ -63,7 +67,8 @@ def _left_out() -> Iterator[None]:
         _log.debug("A model is not saved: %s", error)
 
 
-def _save(store: PostgresStore, models: Models, budget: int, namespace: str, every: bool) -> None:
+def _save(store: PostgresStore, models: Models, budget: int, namespace: str, every: bool) -> bool:
+    """Save the model of a namespace where that is due; return whether it is saved now."""
     room = budget
 
     def due(connection: Connection) -> State | None:
@@ -72,15 +77,14 @@ def _save(store: PostgresStore, models: Models, budget: int, namespace: str, eve
         return saved.due(connection, namespace) if room > 0 else None
 
     if (state := store.on_idle(due)) is None:
-        return
+        return False
     model = models.present((namespace,)).get(namespace)
     if model is not None and model.state != state:
         model = follow(store, model, budget) if state.follows(model.state) else None
     if model is None and every:
         model = mapped(store, namespace, budget) or load(store, namespace, room, 0)
-    if model is not None:
-        store.on_idle(partial(_write, model=model, budget=budget, every=every))
+    return model is not None and store.on_idle(partial(_write, model=model, budget=budget, every=every))
 
 
-def _write(connection: Connection, model: Model, budget: int, every: bool) -> None:
-    saved.save(connection, model, budget, makes_room=not every)
+def _write(connection: Connection, model: Model, budget: int, every: bool) -> bool:
+    return saved.save(connection, model, budget, makes_room=not every)

@@ -83,10 +83,9 @@ def resident_asked(source: SnapshotSource) -> Asked | None:
     return None if models is None else models.asked
 
 
-def save_resident(source: SnapshotSource) -> None:
-    """Save what takes long to read of a source that ``resident`` made over the embedded server."""
-    if isinstance(source, Resident):
-        source.save(every=True)
+def save_resident(source: SnapshotSource) -> Mapping[str, int]:
+    """Save what takes long to read of a source that ``resident`` made over the embedded server; return the counts."""
+    return source.save(every=True) if isinstance(source, Resident) else {}
 
 
 class Resident:
@@ -119,11 +118,11 @@ class Resident:
         self.models.clear()
         self._store.matching.clear()
 
-    def save(self, *, every: bool = False) -> None:
+    def save(self, *, every: bool = False) -> dict[str, int]:
         """Save models of the embedded server; see stores/resident/saving.py."""
         from semmem.stores.resident.saving import save
 
-        save(self._store, self.models, self._saved, every=every)
+        return save(self._store, self.models, self._saved, every=every)
 
     def snapshot(
         self,

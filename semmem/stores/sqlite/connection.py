@@ -245,12 +245,12 @@ class Filed:
             self._retried(lambda: self._begin_whole(whole))
         return self._run(lambda c: _transaction(c, "BEGIN IMMEDIATE", work))
 
-    def _writing_at_once(self, work: Callable[[sqlite3.Connection], object]) -> None:
+    def _writing_at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` with the write lock. Raises sqlite3.Error where somebody has it, without waiting."""
         with self._borrowed() as connection:
             connection.execute("PRAGMA busy_timeout = 0")
             try:
-                _transaction(connection, "BEGIN IMMEDIATE", work)
+                return _transaction(connection, "BEGIN IMMEDIATE", work)
             finally:
                 connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_S * 1_000)}")
 

@@ -129,22 +129,24 @@ class FileModels:
                 self._keep(namespace, model)
             return model
 
-    def save(self, *, every: bool = False) -> None:
+    def save(self, *, every: bool = False) -> dict[str, int]:
         """Save those models in memory that take long to read, or with ``every`` such models of the whole file.
 
-        What somebody's write would have to wait for, or what fails, is left out.
+        What somebody's write would have to wait for, or what fails, is left out. Returns the counts of ``counts_of``.
         """
         if not self._saves or not self._file.is_ready or self._file.in_whole is not None:
-            return
+            return {}
+        saved_count = unsaved = 0
         namespaces = self._large_of_file() if every else self._large()
         with _left_out():
             if every:
-                self._file._writing_at_once(lambda c: saved.shrink(c, self.saved_budget))
+                unsaved = self._file._writing_at_once(lambda c: saved.shrink(c, self.saved_budget))
             else:
                 self._file._reading(lambda c: _touch(c, namespaces))
         for namespace in namespaces:
             with _left_out():
-                self._save(namespace, every)
+                saved_count += self._save(namespace, every)
+        return files.counts_of(saved=saved_count, unsaved=unsaved)
 
     def _large(self) -> list[str]:
         """Return the namespaces in memory that are worth saving, so that the file is not asked about each small one."""
@@ -155,7 +157,8 @@ class FileModels:
         """Return such namespaces of the whole file."""
         return [name for (name,) in self._file._rows("namespace_large", {"least": files.FEWEST})]
 
-    def _save(self, namespace: str, every: bool) -> None:
+    def _save(self, namespace: str, every: bool) -> bool:
+        """Save the model of a namespace where that is due; return whether it is saved now."""
         held = self._held(namespace)
 
         def due(connection: sqlite3.Connection) -> State | None:
@@ -166,18 +169,17 @@ class FileModels:
                 return None
             return state
 
-        def work(connection: sqlite3.Connection, model: Model) -> None:
+        def work(connection: sqlite3.Connection, model: Model) -> bool:
             state = due(connection)
-            if state is not None and (state == model.state or state.follows(model.state)):
-                now = _read(connection, namespace, model)
-                if now is not None:
-                    saved.save(connection, now, self.saved_budget, makes_room=not every)
+            if state is None or not (state == model.state or state.follows(model.state)):
+                return False
+            now = _read(connection, namespace, model)
+            return now is not None and saved.save(connection, now, self.saved_budget, makes_room=not every)
 
         if self._file._reading(due) is None:
-            return
+            return False
         model = self._file._reading(lambda c: _read(c, namespace, held, maps=True)) if every else held
-        if model is not None:
-            self._file._writing_at_once(lambda c: work(c, model))
+        return model is not None and self._file._writing_at_once(lambda c: work(c, model))
 
     def _keep(self, namespace: str, model: Model | None) -> None:
         with self._lock:

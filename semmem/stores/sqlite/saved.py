@@ -64,23 +64,25 @@ def is_fresh(connection: sqlite3.Connection, namespace: str, state: State) -> bo
     return files.is_fresh(_path(connection, state), state, ids_since)
 
 
-def save(connection: sqlite3.Connection, model: Model, most: int, *, makes_room: bool) -> None:
+def save(connection: sqlite3.Connection, model: Model, most: int, *, makes_room: bool) -> bool:
     """Save a model whose state is that of the store; see stores/resident/saved.py. The caller holds the write lock.
 
-    Raises OSError.
+    Returns whether it is saved. Raises OSError.
     """
     folder = _folder(connection)
-    if folder is not None and _is_owners(folder) and files.is_private(folder):
-        files.save(_Register(connection, folder, int(model.state.created)), model, most, makes_room=makes_room)
+    if folder is None or not _is_owners(folder) or not files.is_private(folder):
+        return False
+    return files.save(_Register(connection, folder, int(model.state.created)), model, most, makes_room=makes_room)
 
 
-def shrink(connection: sqlite3.Connection, most: int) -> None:
+def shrink(connection: sqlite3.Connection, most: int) -> int:
     """Remove files that killed processes left, and let saved models go until they take at most ``most`` bytes.
 
-    The caller holds the write lock. Raises OSError.
+    Returns how many of these went. The caller holds the write lock. Raises OSError.
     """
-    if (folder := _folder(connection)) is not None and folder.is_dir():
-        files.shrink(_Register(connection, folder), most)
+    if (folder := _folder(connection)) is None or not folder.is_dir():
+        return 0
+    return files.shrink(_Register(connection, folder), most)
 
 
 def erase(connection: sqlite3.Connection, namespace: str | None = None) -> None:

@@ -128,10 +128,11 @@ def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
     parameters = {**periods, **before, "now": now, "day_before": now - _DAY, "limit": AT_ONCE, "ids": None}
     sweep_counts = {sweep.name: _swept(store, sweep, parameters) for sweep in SWEEPS}
     joined = store._writing(_join)
-    store.models.save(every=True)
+    saved = store.models.save(every=True)
     store._run(lambda c: c.execute("PRAGMA optimize").fetchall())
     store._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
-    return {**{name: count for name, count in sweep_counts.items() if count}, "joined": joined, **_report(store)}
+    removed = {name: count for name, count in sweep_counts.items() if count}
+    return {**removed, "joined": joined, **saved, **_report(store)}
 
 
 def _report(store: SqliteStore) -> dict[str, int]:

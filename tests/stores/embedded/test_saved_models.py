@@ -185,10 +185,10 @@ def test_what_is_forgotten_just_before_the_lock_is_taken_is_not_saved(
 ) -> None:
     before = saving._write
 
-    def late(*arguments: Any, **more: Any) -> None:
+    def late(*arguments: Any, **more: Any) -> bool:
         with opened(embedded_url, resident_mb=0) as other:
             other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
-        before(*arguments, **more)
+        return before(*arguments, **more)
 
     monkeypatch.setattr(saving, "_write", late)
     fill(embedded_url)
