@@ -183,7 +183,7 @@ def test_maintain_removes_no_file_while_another_process_saves(embedded_url: str,
     folder.mkdir(mode=0o700, exist_ok=True)
     part = folder / f".{'0' * 16}.part"
     part.write_text("half a model")
-    with opened(embedded_url) as mem, psycopg.connect(mem.store.conninfo()) as other:
+    with opened(embedded_url) as mem, psycopg.connect(server.ensure_running()) as other:
         other.execute(statements("postgres")["saved_alone"])
         mem.maintain()
         assert part.exists()
