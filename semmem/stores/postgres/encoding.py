@@ -66,8 +66,12 @@ def memory_of(row: Sequence[Any], *, access_count: int | None = None, last_acces
     namespace, id, part, updated_at, version, seen_count, last_seen, *values = row
     fields = dict(zip(STORED, values, strict=False))  # behind them stands the row id
     fields |= {name: tuple(fields[name]) for name in _LISTS}
-    counts: dict[str, Any] = {"seen_count": seen_count, "last_seen": last_seen}
-    counts |= {"access_count": access_count, "last_accessed": last_accessed}
+    counts: dict[str, Any] = {
+        "seen_count": seen_count,
+        "last_seen": last_seen,
+        "access_count": access_count,
+        "last_accessed": last_accessed,
+    }
     name, parent = (f"{id}#{part}", id) if part else (id, None)
     return Memory(name, namespace, **fields, updated_at=updated_at, version=version, parent_id=parent, **counts)
 

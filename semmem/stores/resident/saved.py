@@ -17,8 +17,8 @@ import mmap
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.files import is_part, new_file, private_folder
-from semmem.model.errors import StoreUnavailable
+from semmem.model.errors import SemmemError, StoreUnavailable
 from semmem.stores.resident.block import Block, Rows
 from semmem.stores.resident.model import Model, State
 
@@ -40,6 +40,7 @@ __all__ = [
     "erase_files",
     "is_fresh",
     "is_private",
+    "left_out",
     "load",
     "path_of",
     "save",
@@ -163,6 +164,15 @@ def shrink(register: Register, most: int) -> int:
             register.drop(name)
     tidy(register.folder, register.names())
     return gone
+
+
+@contextmanager
+def left_out(error_of_store: type[Exception]) -> Iterator[None]:
+    """Leave out what fails while models are saved: nothing is lost but a faster first recall."""
+    try:
+        yield
+    except (OSError, MemoryError, SemmemError, error_of_store) as error:
+        _log.debug("A model is not saved: %s", error)
 
 
 def counts_of(*, saved: int, unsaved: int) -> dict[str, int]:

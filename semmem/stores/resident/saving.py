@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 import psycopg
 
-from semmem.model.errors import SemmemError
 from semmem.stores.postgres import saved
 from semmem.stores.postgres.typed import Connection
 from semmem.stores.resident import saved as files
@@ -22,8 +18,6 @@ if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
 
 __all__ = ["save"]
-
-_log = logging.getLogger(__name__)
 
 
 def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> dict[str, int]:
@@ -38,13 +32,13 @@ def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> d
     if not namespaces and not every:
         return {}
     saved_count = unsaved = 0
-    with _left_out():
+    with files.left_out(psycopg.Error):
         if every:
             unsaved = store.on_idle(partial(saved.shrink, most=budget))
         else:
             store.on_idle(partial(saved.touch, namespaces=namespaces))
     for namespace in namespaces:
-        with _left_out():
+        with files.left_out(psycopg.Error):
             saved_count += _save(store, models, budget, namespace, every)
     return files.counts_of(saved=saved_count, unsaved=unsaved)
 
@@ -57,14 +51,6 @@ def _large(models: Models) -> list[str]:
 def _large_of(store: PostgresStore) -> list[str]:
     """Return such namespaces of the whole store, however many small ones it has, by one statement."""
     return [namespace for (namespace,) in store.rows("namespace_large", {"least": files.FEWEST})]
-
-
-@contextmanager
-def _left_out() -> Iterator[None]:
-    try:
-        yield
-    except (OSError, MemoryError, psycopg.Error, SemmemError) as error:
-        _log.debug("A model is not saved: %s", error)
 
 
 def _save(store: PostgresStore, models: Models, budget: int, namespace: str, every: bool) -> bool:

@@ -10,11 +10,9 @@ A namespace of more than MOST memories is not held: its dense and graph legs say
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -22,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.errors import LegFailed, SemmemError
+from semmem.model.errors import LegFailed
 from semmem.model.exchange import Corrections
 from semmem.model.process.forks import Lock
 from semmem.stores.packed_postings import CANDIDATE, FORWARD, merged, unpack_candidates
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["MOST", "FileModels", "corrections_of", "entries_of_tokens", "month_of", "vectors_of"]
 
 _SQL = statements("sqlite")
-_log = logging.getLogger(__name__)
 
 MOST = 50_000
 """The most memories and parts of a namespace that are held in memory; see adr/0065."""
@@ -138,13 +135,13 @@ class FileModels:
             return {}
         saved_count = unsaved = 0
         namespaces = self._large_of_file() if every else self._large()
-        with _left_out():
+        with files.left_out(sqlite3.Error):
             if every:
                 unsaved = self._file._writing_at_once(lambda c: saved.shrink(c, self.saved_budget))
             else:
                 self._file._reading(lambda c: _touch(c, namespaces))
         for namespace in namespaces:
-            with _left_out():
+            with files.left_out(sqlite3.Error):
                 saved_count += self._save(namespace, every)
         return files.counts_of(saved=saved_count, unsaved=unsaved)
 
@@ -199,14 +196,6 @@ def _state(connection: sqlite3.Connection, namespace: str) -> State | None:
         return None
     number, revision, changes, memories, length, embedder = row
     return State(revision, changes, 0, memories, length, False, float(number), 0.0, embedder, "")
-
-
-@contextmanager
-def _left_out() -> Iterator[None]:
-    try:
-        yield
-    except (OSError, MemoryError, sqlite3.Error, SemmemError) as error:
-        _log.debug("A model is not saved: %s", error)
 
 
 def _touch(connection: sqlite3.Connection, namespaces: Iterable[str]) -> None:

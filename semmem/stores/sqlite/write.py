@@ -86,8 +86,9 @@ def memory_of(row: Sequence[Any], *, access_count: int | None = None, last_acces
     counts: dict[str, Any] = {
         "seen_count": seen_count,
         "last_seen": None if last_seen is None else at_microsecond(last_seen),
+        "access_count": access_count,
+        "last_accessed": last_accessed,
     }
-    counts |= {"access_count": access_count, "last_accessed": last_accessed}
     at = at_microsecond(updated_at)
     name, parent = (f"{id}#{part}", id) if part else (id, None)
     return Memory(name, namespace, **fields, updated_at=at, version=version, parent_id=parent, **counts)
