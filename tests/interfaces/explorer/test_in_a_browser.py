@@ -97,6 +97,12 @@ def settled(page: Any, sentence: str) -> None:
     page.get_by_role("status").filter(has_text=sentence).wait_for()
 
 
+def undo(page: Any) -> None:
+    """Take the last change back, and wait for the answer: the page may still show what it showed before the change."""
+    with page.expect_response(lambda answer: answer.request.method != "GET"):
+        page.get_by_role("button", name="Undo").click()
+
+
 def test_a_question_shows_hits_with_their_legs_and_a_reload_keeps_it(page: Any, mem: Semmem) -> None:
     ask(page)
     expected = [hit.title for hit in mem.recall(QUESTION, namespace="team")]
@@ -131,7 +137,7 @@ def test_the_weight_of_a_leg_changes_the_list_and_its_reach_and_can_be_kept_and_
     settled(page, "Kept for the namespace team")
     kept = mem.settings_of(namespace="team")
     assert (kept["weights.graph"], kept["weights.dense"], kept["weights.lexical"]) == (0, 0, 5)
-    page.get_by_role("button", name="Undo").click()
+    undo(page)
     settled(page, "Undone")
     assert mem.settings_of(namespace="team") == {}
 
@@ -156,7 +162,7 @@ def test_the_settings_of_one_kind_of_question_are_moved_with_its_reach_kept_and_
     assert (plan.weights_in("named")["graph"], plan.weights_in("unnamed")["graph"]) == (0.001, 0.35)
     assert (plan.constants("named")["graph"], plan.constants("unnamed")["graph"]) == (100, 8)
     assert ("graph" in plan.reserve_in("named"), plan.reserve_in("unnamed")["graph"]) == (False, 3)
-    page.get_by_role("button", name="Undo").click()
+    undo(page)
     settled(page, "Undone")
     assert mem.settings_of(namespace="team") == {}
 
@@ -234,7 +240,7 @@ def test_a_memory_is_written_edited_compared_forgotten_and_taken_back(page: Any,
     page.get_by_role("dialog").get_by_role("button", name="Forget").click()
     settled(page, "is forgotten")
     assert mem.list(namespace="team", filters={"titles": ["Ferry"]}).memories == ()
-    page.get_by_role("button", name="Undo").click()
+    undo(page)
     page.locator(".rows").get_by_role("button", name="Ferry", exact=True).wait_for()
     assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at two."
     page.errors.clear()  # the browser itself notes the answer with status 412
@@ -384,7 +390,7 @@ def test_an_earlier_version_is_taken_back_with_undo(page: Any, mem: Semmem) -> N
     page.get_by_role("dialog").get_by_text("High tide is at noon on Fridays.").wait_for()
     now = mem.get("tide", namespace="team")
     assert (now.text, now.tags, now.version) == ("High tide is at noon on Fridays.", (), 4)
-    page.get_by_role("button", name="Undo").click()
+    undo(page)
     page.get_by_role("dialog").get_by_text("High tide is at two on Fridays.").wait_for()
     assert mem.get("tide", namespace="team").tags == ("sea",)
 
@@ -442,7 +448,7 @@ def test_of_three_memories_forgotten_at_once_one_is_taken_back_and_their_undo_wa
     page.get_by_label("Choose tide").wait_for()
     expect(page.locator("details li")).to_have_count(2)
     assert {one.id for one in mem.list(namespace="team").memories} == {"kestrel", "norrbeck", "harbour", "tide"}
-    page.get_by_role("button", name="Undo").click()
+    undo(page)
     expect(page.locator("details li")).to_have_count(3)
 
 
@@ -482,7 +488,7 @@ def test_a_hit_is_said_to_be_superseded_by_another_hit(page: Any, mem: Semmem) -
     settled(page, "new-port supersedes port.")
     (link,) = [one for one in mem.links("port", namespace="team") if one.type == "supersedes"]
     assert (link.from_id, link.to_id) == ("new-port", "port")
-    page.get_by_role("button", name="Undo").click()
+    undo(page)
     expect(page.locator("dialog .links li", has_text="supersedes")).to_have_count(0)
 
 
@@ -638,7 +644,7 @@ def test_the_graph_shows_a_name_its_neighbours_and_merges_with_undo(page: Any, m
     page.get_by_label("Is the same as").fill("Norrbeck")
     page.get_by_role("button", name="Merge").click()
     settled(page, "is taken for Norrbeck")
-    page.get_by_role("button", name="Undo").click()
+    undo(page)
     page.get_by_role("heading", name="Petra Lindqvist").wait_for()
 
 
@@ -706,7 +712,7 @@ def test_a_merged_name_is_split_and_merged_again(page: Any, mem: Semmem, site: S
     page.get_by_role("button", name="Split").click()
     settled(page, "are names of different things again")
     assert all(one.aliases == () for one in mem.concepts(namespace="team"))
-    page.get_by_role("button", name="Undo").click()
+    undo(page)
     page.get_by_text("Also the name Kestrel, merged by hand.").wait_for()
     assert [one.aliases for one in mem.concepts(namespace="team") if one.aliases] == [("Kestrel",)]
 
@@ -756,7 +762,7 @@ def test_a_contradiction_is_marked_on_both_hits_and_decided_in_the_inbox(page: A
     page.get_by_role("button", name="The first one holds").click()
     page.get_by_text("No contradictions wait").wait_for()
     assert [link.type for link in mem.links("port", namespace="team")] == ["contradicts", "supersedes"]
-    page.get_by_role("button", name="Undo").click()
+    undo(page)
     page.get_by_text("1 contradiction waits").wait_for()
     page.go_back()
     expect(marks).to_have_count(2)
@@ -771,12 +777,12 @@ def test_a_near_duplicate_is_decided_beside_the_contradictions(page: Any, mem: S
     page.get_by_role("button", name="Keep both").click()
     page.get_by_text("No near-duplicates wait").wait_for()
     assert mem.links("again", namespace="team") == []
-    page.get_by_role("button", name="Undo").click()
+    undo(page)
     page.get_by_text("1 near-duplicate waits").wait_for()  # semmem's own link again, so it waits
     page.get_by_role("button", name="Forget the second").click()
     page.get_by_text("No near-duplicates wait").wait_for()
     assert "once" not in {one.id for one in mem.list(namespace="team").memories}
-    page.get_by_role("button", name="Undo").click()
+    undo(page)
     page.get_by_text("1 near-duplicate waits").wait_for()
     page.get_by_role("button", name="The first supersedes").click()
     page.get_by_text("No near-duplicates wait").wait_for()
