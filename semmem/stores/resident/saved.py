@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
+from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 
 from semmem.files import is_part, new_file, private_folder
 from semmem.model.errors import SemmemError, StoreUnavailable
-from semmem.stores.resident.block import Block, Rows
+from semmem.stores.resident.block import Block, Rows, layout
 from semmem.stores.resident.model import Model, State
 
 __all__ = [
@@ -60,7 +61,6 @@ _LAYOUT = 1
 _MAGIC = b"semmemdl"
 _HEAD = len(_MAGIC) + 8 + 16
 """The bytes before the header: the magic, the header's length, its hash."""
-_ALIGNED = 64
 _NAME = re.compile(r"[0-9a-f]{32}\.model")
 
 
@@ -245,10 +245,9 @@ def _write(out: BinaryIO, state: State, arrays: Mapping[str, NDArray[Any]]) -> N
     header: dict[str, Any] = {"layout": _LAYOUT, "state": state, "arrays": columns}
     raw = json.dumps(header).encode()
     out.write(_MAGIC + len(raw).to_bytes(8, "little") + _hash(raw) + raw)
-    place = _HEAD + len(raw)
-    for array in arrays.values():
-        out.write(bytes(-place % _ALIGNED))
-        place += -place % _ALIGNED + array.nbytes
+    offsets, _ = layout((array.nbytes for array in arrays.values()), out.tell())
+    for array, offset in zip(arrays.values(), offsets, strict=True):
+        out.write(bytes(offset - out.tell()))
         out.write(np.ascontiguousarray(array).data)
 
 
@@ -281,14 +280,15 @@ def _mapped(path: Path, namespace: str) -> tuple[State, Block]:
     header = json.loads(raw)
     if header["layout"] != _LAYOUT or {n: t for n, t, _ in header["arrays"]} != _expected():
         raise ValueError("another layout")
-    arrays, place = {}, _HEAD + size
-    for name, _, shape in header["arrays"]:
-        place += -place % _ALIGNED
-        arrays[name] = array = np.ndarray(shape, _types()[name], content, place)
-        place += array.nbytes
-    if place != len(content):
+    arrays = [(name, _types()[name], shape) for name, _, shape in header["arrays"]]
+    offsets, end = layout((prod(shape) * dtype.itemsize for _, dtype, shape in arrays), _HEAD + size)
+    if end != len(content):
         raise ValueError("another length")
-    return State(*header["state"]), Block.from_arrays(namespace, arrays)
+    mapped = {
+        name: np.ndarray(shape, dtype, content, offset)
+        for (name, dtype, shape), offset in zip(arrays, offsets, strict=True)
+    }
+    return State(*header["state"]), Block.from_arrays(namespace, mapped)
 
 
 def _expected() -> dict[str, str]:
