@@ -17,7 +17,7 @@ import mmap
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
@@ -106,19 +106,23 @@ def touch(path: Path | None) -> None:
             os.utime(path, ns=(now, now))
 
 
-def is_fresh(path: Path | None, state: State, ids_since: Callable[[int], Collection[str]]) -> bool:
+def is_fresh(
+    path: Path | None, namespace: str, state: State, changes: Callable[[Mapping[str, Any]], Iterable[Sequence[Any]]]
+) -> bool:
     """Return whether the saved model of a namespace at ``state`` need not be saved again.
 
-    ``ids_since`` returns the ids that changed after a change, "" among them where these are not all known any more.
+    ``changes`` returns the rows of the statement ``resident_changes`` for its parameters: first the id of a memory that
+    changed, "" where the changes are not all known any more.
     """
-    if (found := _found(path, "", state)) is None:
+    if (found := _found(path, namespace, state)) is None:
         return False
     saved, _ = found
     if saved == state:
         return True
     if not state.follows(saved) or state.written_since(saved) > _MOST_BEHIND:
         return False
-    ids = ids_since(saved.changes)  # a change may be of a whole batch
+    where = {"namespace": namespace, "since": saved.changes}
+    ids = {id for id, *_ in changes(where)}  # a change may be of a whole batch
     return "" not in ids and len(ids) <= _MOST_BEHIND
 
 
