@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -50,9 +51,10 @@ def load(connection: sqlite3.Connection, namespace: str, state: State) -> tuple[
     return files.load(_path(connection, state), namespace, state)
 
 
-def touch(connection: sqlite3.Connection, state: State) -> None:
-    """Note that the namespace of a state was asked, so that its saved model stays."""
-    files.touch(_path(connection, state))
+def touch(connection: sqlite3.Connection, states: Iterable[State]) -> None:
+    """Note that the namespaces of some states were asked, the last of them last, so that their saved models stay."""
+    for state in states:
+        files.touch(_path(connection, state))
 
 
 def is_fresh(connection: sqlite3.Connection, namespace: str, state: State) -> bool:
