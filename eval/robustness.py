@@ -131,7 +131,7 @@ def _in_lower_case(corpus: Corpus) -> Corpus:
 def _measures(mem: Any, queries: Sequence[Query], recipe: Recipe) -> Measured:
     run = {}
     for query in queries:
-        answer = mem.recall(query.text, namespace=query.namespace, limit=10, recipe=recipe)
+        answer = mem.recall(query.text, namespace=query.namespace, limit=10, recipe=recipe, now=query.now)
         if answer.degraded:
             raise datasets.DatasetError(f"A leg could not answer: {dict(answer.degraded)}; nothing was measured.")
         run[query.id] = [place(hit) for hit in answer]

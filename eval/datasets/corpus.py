@@ -22,7 +22,8 @@ class Query:
     ``apart`` questions (unanswerable, adversarial, abstention) are reported beside the headline, never in it.
     ``extra`` holds what a format knows besides: answer, grades, stale_ids, near_ids, ... Where a set judges more than
     one memory, such as a session of several turns, ``gold`` names it and ``any_of`` has its memories: it is found
-    where any of them is. ``now`` is when it was asked: where a set does not say so, when the newest memory was created.
+    where any of them is. ``now`` is when it was asked: where a set does not say so, when the newest memory was created,
+    which for memories without a time of their own the store tells (``eval.experiments.runner.dated``).
     """
 
     id: str

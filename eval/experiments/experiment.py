@@ -25,7 +25,7 @@ from eval.experiments.lists import ask_all, asking, group_key, grouped, shallow
 from eval.experiments.other_edges.dense_neighbours import over_vectors
 from eval.experiments.other_edges.random_graph import rewired
 from eval.experiments.probes import dropping_stage, live_witnesses
-from eval.experiments.runner import ingest, place, token_counts
+from eval.experiments.runner import dated, ingest, place, token_counts
 from eval.experiments.vector_cache import KeptVectors
 from eval.reports.cost import cost, environment
 from eval.statistics.ceilings import ceilings
@@ -104,6 +104,7 @@ def conduct(
         check_no_others(mem, corpus)
         total = len(corpus.memories)
         report = ingest(mem, corpus, progress=lambda r: say("remembering", r.read, total))
+    corpus = dated(mem, corpus)
     sizes = dict(corpus.sizes) if not corpus.stored else {n: mem.stats(namespace=n).memories for n in corpus.namespaces}
     smallest = min((n for n in sizes.values() if n), default=0)
     conditions = [replace(c, recipe=shallow(c.recipe, smallest)) for c in conditions]

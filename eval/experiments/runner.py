@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eval.datasets import Corpus
@@ -11,12 +12,26 @@ if TYPE_CHECKING:
     from semmem.model.recipe import Recipe
     from semmem.model.types import Hit
 
-__all__ = ["evaluate", "ingest", "place", "token_counts"]
+__all__ = ["dated", "evaluate", "ingest", "place", "token_counts"]
 
 
 def ingest(mem: Any, corpus: Corpus, *, progress: Any = None) -> Any:
     """Remember every memory of ``corpus`` and return the IngestReport; nothing is done for a stored corpus."""
     return None if corpus.stored else mem.remember_many(corpus.memories, progress=progress)
+
+
+def dated(mem: Any, corpus: Corpus) -> Corpus:
+    """Return the corpus, each of its questions with a time: its own, or when the store's newest memory was created.
+
+    The clock would make ages, and so numbers, depend on the day of the run. A question about a namespace without
+    memories stays without a time.
+    """
+    newest = {
+        namespace: memory.created_at
+        for namespace in {query.namespace for query in corpus.queries if query.now is None}
+        for memory in mem.list(namespace=namespace, limit=1)  # newest first
+    }
+    return replace(corpus, queries=tuple(replace(q, now=q.now or newest.get(q.namespace)) for q in corpus.queries))
 
 
 def place(hit: Hit) -> Place:
@@ -42,7 +57,7 @@ def evaluate(
     and ``questions``. Strata apart (unanswerable, adversarial) are not in the headline.
     """
     run = {}
-    for query in corpus.queries:
+    for query in dated(mem, corpus).queries:
         if query.gold:
             run[query.id] = [
                 place(hit)

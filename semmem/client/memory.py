@@ -273,8 +273,9 @@ class Semmem(ABC):
 
         With ``as_of`` the recall searches the versions that were valid then, by words and vectors, with the word
         statistics of today; the graph leg does not search earlier versions. Forgotten memories are never found. ``now``
-        is when the question is asked, for a recipe with a ``period_floor``: "last week" is the week before. Without it,
-        this is ``as_of`` or the present in local time. Raises InvalidInput for an empty query.
+        is when the question is asked, for a recipe with a ``period_floor`` ("last week" is the week before) or the
+        reranker ``composite``. Without it, this is ``as_of`` or the present in local time. Raises InvalidInput for an
+        empty query.
         """
         arguments = {
             "limit": limit, "offset": offset, "recipe": recipe, "filters": filters, "exclude": exclude,

@@ -111,7 +111,10 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "names": (_TEXTS, "Dotted names of settings; without any, all settings."),
     "namespace": (_NAME, "The namespace."),
     "new": (_NAME, "The new name of a namespace."),
-    "now": (_TIME, "When the question is asked, for a recipe with a period_floor; default: the server's clock."),
+    "now": (
+        _TIME,
+        "When the question is asked, for period_floor or the reranker composite; default: the server's clock.",
+    ),
     "of": (_NAME, "The namespace of the memory, if several of those asked have its id."),
     "not_useful": (_TEXTS, "Ids of memories that were not useful."),
     "offset": ({"type": "integer", "minimum": 0, "maximum": 10_000}, "How many hits to skip."),

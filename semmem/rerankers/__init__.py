@@ -46,7 +46,8 @@ def load(name: str, *, endpoint: RerankerOptions | None = None) -> Reranker:
 class Composite:
     """score = .80 relevance + .05 recency + .15 importance; see semmem.list_fusion.rerank for the arithmetic.
 
-    Recency is measured from a memory's last change or its creation, because this reranker knows no time of access.
+    Recency counts from a memory's last change: of one that was never changed, from its ``created_at``, on whatever day
+    it was stored. A time after ``now`` counts as now. This reranker knows no time of access.
     """
 
     name = "composite"

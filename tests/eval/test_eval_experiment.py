@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,17 @@ from typer.testing import CliRunner
 import semmem
 from eval.cli import app
 from eval.commands import interface
-from eval.datasets import load
+from eval.datasets import Corpus, load
 from eval.experiments import experiment
+from eval.experiments.conditions import named, turned
 from eval.experiments.experiment import check_fast_path, conduct
 from eval.experiments.lists import ask_all
 from eval.experiments.plan import of_ablation, of_run
 from eval.experiments.runner import evaluate, ingest
 from eval.statistics.comparison import ExperimentError
 from semmem.model.recipe import RECIPES
+from semmem.read import recall
+from semmem.write import items
 from tests.eval.small import small
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"
@@ -276,6 +280,61 @@ def test_questions_about_a_store_of_ones_own(store_url: str, tmp_path: Path) -> 
         assert result["baselines"] == {}
         with pytest.raises(ExperimentError, match="none of the gold memories"):
             conduct(mem, load(path, namespace="elsewhere"), *of_run(["hybrid", "lexical"]), out=tmp_path / "other")
+
+
+OLD, NEW = "heron heron heron", "heron and reed"
+COMPOSITE = turned(named("lexical"), "rerank=composite")
+
+
+def asked_on(day: datetime, mem: semmem.Semmem, corpus: Corpus, out: Path) -> tuple[float, float]:
+    """Return nDCG@10 of the reranker ``composite`` in a run that begins on ``day``, and in ``evaluate``."""
+    ahead = day - datetime.now(UTC)
+
+    class OfDay(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Any:
+            return datetime.now(tz) + ahead
+
+    with pytest.MonkeyPatch.context() as clock:
+        for module in (items, recall):
+            clock.setattr(module, "datetime", OfDay)
+        run = conduct(mem, corpus, [COMPOSITE], [], out=out, baselines=False).result
+        short = evaluate(mem, corpus, COMPOSITE.recipe, show=False)
+    measures = run["conditions"][COMPOSITE.name]["measures"]
+    return measures["headline"]["nDCG@10"], short["headline"]["nDCG@10"]
+
+
+DAYS = datetime(2026, 2, 1, tzinfo=UTC), datetime(2027, 2, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("day", DAYS)
+def test_questions_about_a_store_of_ones_own_have_the_same_numbers_on_any_day(day: datetime, tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"id": "1", "question": "heron?", "gold_ids": ["new"]}\n', encoding="utf-8")
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        mem.remember(OLD, id="old", created_at="2026-01-01T00:00:00Z")
+        mem.remember(NEW, id="new", created_at="2026-01-31T00:00:00Z")
+        # asked when "new" was created. old: .8 + .05 / 2 + .075 = .9; new: .8 x 61/62 + .05 + .075 = .912. A year
+        # later recency would be nothing, and "old" first: .875 against .862
+        assert asked_on(day, mem, load(path), tmp_path / "out") == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("times", [(), ("2026-01-01T00:00:00Z", "2026-01-31T00:00:00Z")])
+@pytest.mark.parametrize("day", DAYS)
+def test_a_data_set_has_the_same_numbers_whatever_day_a_store_is_filled_with_it(
+    day: datetime, times: tuple[str, ...], tmp_path: Path
+) -> None:
+    rows = [{"id": id, "text": text} for id, text in (("old", OLD), ("new", NEW))]
+    for row, at in zip(rows, times, strict=False):
+        row["created_at"] = at
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "queries.jsonl").write_text('{"id": "1", "question": "heron?", "gold_ids": ["new"]}\n', encoding="utf-8")
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        # of one age, "old" is first by relevance: 1 / log2(3)
+        found = 1.0 if times else pytest.approx(0.63093, abs=1e-5)
+        assert asked_on(day, mem, load(folder), tmp_path / "out") == (found, found)
 
 
 def test_evaluate_is_the_short_way(store_url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,11 @@ def test_the_composite_terms_are_relevance_recency_and_importance() -> None:
     ]
 
 
+def test_a_memory_of_the_future_is_as_recent_as_one_of_now() -> None:
+    (terms,) = Composite().rerank("any", [memory("a", 0.0, days=-90)], [1.0], passages=[""], now=NOW)
+    assert terms["recency"] == 0.05
+
+
 def test_the_composite_of_nothing_is_nothing() -> None:
     assert Composite().rerank("any", [], [], passages=[], now=NOW) == []
 
@@ -124,6 +129,26 @@ def test_recency_is_measured_from_when_the_question_is_asked(mem: semmem.Semmem)
     (later, *_) = mem.recall("reed", recipe=chosen, now=stored + timedelta(days=60))
     # after 60 days of the reranker's 30 its .05 is a quarter
     assert later.components["recency"] == pytest.approx(0.0125)
+
+
+def test_recency_counts_from_the_creation_of_an_imported_memory_and_from_the_change_of_a_changed_one(
+    mem: semmem.Semmem,
+) -> None:
+    for id in ("kept", "changed", "planned"):
+        day = "2026-03-01" if id == "planned" else "2025-12-02"
+        mem.remember(f"A bittern in the {id} reeds.", id=id, created_at=f"{day}T00:00:00Z")
+    changed = mem.update("changed", text="A bittern in the changed and changed reeds.").updated_at
+    assert changed is not None
+    assert changed > NOW
+
+    def recency(now: datetime) -> dict[str, float]:
+        hits = mem.recall("bittern", recipe=semmem.recipe("lexical", rerank="composite"), now=now)
+        return {hit.id: hit.components["recency"] for hit in hits}
+
+    # 60 days after 2025-12-02: .05 / 4; a time that is yet to come counts as now: .05
+    assert recency(NOW) == {"kept": pytest.approx(0.0125), "changed": 0.05, "planned": 0.05}
+    # 30 days after the change: .05 / 2
+    assert recency(changed + timedelta(days=30))["changed"] == pytest.approx(0.025)
 
 
 def test_only_the_rerank_depth_is_ordered_anew(mem: semmem.Semmem) -> None:

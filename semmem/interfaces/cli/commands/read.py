@@ -60,7 +60,9 @@ TokenBudget = Annotated[
 AsOf = Annotated[str | None, typer.Option(help="Use the versions that were valid at this time (ISO 8601).")]
 Now = Annotated[
     str | None,
-    typer.Option(help='When the question is asked (ISO 8601), for a recipe with a period_floor ("last week").'),
+    typer.Option(
+        help='When the question is asked (ISO 8601), for period_floor ("last week") or the reranker composite.'
+    ),
 ]
 
 
