@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,17 @@ def bounded(mem: semmem.Semmem, most: int) -> Any:
     keeper: Any = mem._here.reader if is_server else mem.store.models
     setattr(keeper, "_saved" if is_server else "saved_budget", most)
     return keeper
+
+
+def saved_anew(url: str, folder: Path, steps: Iterable[Callable[[semmem.Semmem], object]]) -> list[bool]:
+    """Return after each step, taken on a connection of its own, whether the one saved model is another one."""
+    names = [saved_in(folder)]
+    for step in steps:
+        with opened(url) as mem:
+            step(mem)
+        names.append(saved_in(folder))
+    assert [len(each) for each in names] == [1] * len(names)
+    return [after != before for before, after in pairwise(names)]
 
 
 # ---------------------------------------------------------------------- the same answers
@@ -214,30 +227,27 @@ def test_a_namespace_is_saved_anew_when_it_is_a_thousand_changes_behind(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saved, "_MOST_BEHIND", 3)
+
+    def remembered(mem: semmem.Semmem, number: int) -> None:
+        mem.remember(f"The Crane Gate {number}.", id=f"n{number}")
+        said(mem)
+
     fill(url)
-    names = []
-    for n in range(8):
-        with opened(url) as mem:
-            mem.remember(f"The Crane Gate {n}.", id=f"n{n}")
-            said(mem)
-        names.append(saved_in(folder))
-    assert [len(each) for each in names] == [1] * 8
-    assert [names[n] != names[n - 1] for n in range(1, 8)] == [False, False, True, False, False, False, True]
+    steps = [partial(remembered, number=number) for number in range(8)]
+    assert saved_anew(url, folder, steps) == [False] * 3 + [True] + [False] * 3 + [True]
 
 
 def test_a_namespace_is_saved_anew_when_one_batch_wrote_more_memories_than_may_follow(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saved, "_MOST_BEHIND", 3)
+
+    def remembered(mem: semmem.Semmem, batch: int) -> None:
+        mem.remember_many([{"text": f"The Crane Gate {batch} {n}."} for n in range(batch)])
+        mem.maintain()
+
     fill(url)
-    names = [saved_in(folder)]
-    for batch in (3, 4):
-        with opened(url) as mem:
-            mem.remember_many([{"text": f"The Crane Gate {batch} {n}."} for n in range(batch)])
-            mem.maintain()
-        names.append(saved_in(folder))
-    assert [len(each) for each in names] == [1] * 3
-    assert [names[n] != names[n - 1] for n in (1, 2)] == [False, True]
+    assert saved_anew(url, folder, [partial(remembered, batch=batch) for batch in (3, 4)]) == [False, True]
 
 
 def test_maintain_saves_what_this_process_has_not_asked_for_and_removes_what_others_left(
@@ -344,17 +354,16 @@ def test_a_namespace_is_saved_anew_when_one_batch_changed_more_memories_than_may
 ) -> None:
     """The number of its memories stays, and a batch is one change."""
     monkeypatch.setattr(saved, "_MOST_BEHIND", 3)
+
+    def replaced(mem: semmem.Semmem, ids: Sequence[str]) -> None:
+        items = [{"id": id, "text": f"The {id} was sold."} for id in ids]
+        report = mem.import_items(items, replace=True, owned={"created_after": "2000-01-01"})
+        assert report.replaced == len(ids)
+        mem.maintain()
+
     fill(url)
-    seen = [saved_in(folder)]
-    for ids in (("gate", "mila", "quay"), ("mole",)):
-        with opened(url) as mem:
-            items = [{"id": id, "text": f"The {id} was sold."} for id in ids]
-            report = mem.import_items(items, replace=True, owned={"created_after": "2000-01-01"})
-            assert report.replaced == len(ids)
-            mem.maintain()
-        seen.append(saved_in(folder))
-    assert [len(each) for each in seen] == [1] * 3
-    assert [seen[n] != seen[n - 1] for n in (1, 2)] == [False, True]
+    steps = [partial(replaced, ids=ids) for ids in (("gate", "mila", "quay"), ("mole",))]
+    assert saved_anew(url, folder, steps) == [False, True]
 
 
 def test_a_namespace_is_saved_anew_when_the_changes_since_are_swept(url: str, folder: Path) -> None:

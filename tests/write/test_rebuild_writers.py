@@ -82,7 +82,7 @@ def test_a_semmem_that_rebuilds_itself_writes_on_with_the_new_embedder(mem: Semm
 def test_the_tables_change_places_only_when_nobody_is_at_work_in_them(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "_PATIENCE", "50ms")
+    monkeypatch.setattr(staging, "PATIENCE", "50ms")
     monkeypatch.setattr(staging, "_READERS_PATIENCE", "50ms")
     monkeypatch.setattr(staging, "_TURNS", 2)
     other = Other()

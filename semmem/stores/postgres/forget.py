@@ -29,14 +29,13 @@ from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.postings import count_change, send_change
 from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, only
-from semmem.stores.postgres.vacuum import session_setting, vacuum
+from semmem.stores.postgres.vacuum import PATIENCE, session_setting, vacuum
 from semmem.stores.postgres.vector_index import INDEXED
 from semmem.stores.sql_files import statements
 
 __all__ = [
     "DROP_STEPS",
     "FORGET_AT_ONCE",
-    "PATIENCE",
     "begin_drop",
     "clear_postings",
     "delete_rows",
@@ -56,8 +55,6 @@ _PURGES = (
 )  # fmt: skip
 _SQL = statements("postgres")
 
-PATIENCE = "1500ms"
-"""How long other sessions may queue behind a scrub that waits for a session that uses the table."""
 _SNAPSHOT_PATIENCE_S = 30.0
 _TURNS, _PAUSE = 20, 0.2
 _CLEARS_STATISTICS = 180_000

@@ -8,6 +8,7 @@ its files are.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from psycopg.types.json import Jsonb
@@ -60,13 +61,9 @@ def due(connection: Connection, namespace: str) -> State | None:
     state = _state(connection, namespace)
     if state is None or state.dropping or state.memories < files.FEWEST:
         return None
-
-    def ids_since(change: int) -> set[str]:
-        where = {"namespace": namespace, "since": change}
-        return {id for id, _ in connection.execute(_SQL["resident_changes"], where)}
-
     path = path_of(_place(connection), _name(connection, namespace))
-    return None if files.is_fresh(path, state, ids_since) else state
+    changes = partial(connection.execute, _SQL["resident_changes"])
+    return None if files.is_fresh(path, namespace, state, changes) else state
 
 
 def save(connection: Connection, model: Model, most: int, *, makes_room: bool) -> bool:

@@ -21,6 +21,7 @@ import psycopg
 
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.postgres.typed import Connection, only
+from semmem.stores.postgres.vacuum import PATIENCE
 from semmem.stores.sql_files import statements
 
 __all__ = [
@@ -39,9 +40,6 @@ __all__ = [
 _SQL = statements("postgres")
 
 TABLE, STAGING = "embedding", "embedding_next"
-
-_PATIENCE = "1500ms"
-"""How long writers may queue while this waits for a running writer, or for autovacuum to give way."""
 
 _READERS_PATIENCE = "200ms"
 
@@ -116,7 +114,7 @@ def replace(connection: Connection) -> bool:
 
 def lock_writers_out(connection: Connection) -> None:
     """Lock out writers of vectors until the commit; readers go on. Raises NotNow where a writer goes on."""
-    connection.execute(f"SET LOCAL lock_timeout TO '{_PATIENCE}'")
+    connection.execute(f"SET LOCAL lock_timeout TO '{PATIENCE}'")
     try:
         connection.execute(_SQL["staging_write_lock"])
     except psycopg.errors.LockNotAvailable:

@@ -14,18 +14,18 @@ from psycopg.errors import DiskFull, InsufficientPrivilege, LockNotAvailable, Qu
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
-__all__ = ["REWRITING", "rewrite", "session_setting", "vacuum"]
+__all__ = ["PATIENCE", "REWRITING", "rewrite", "session_setting", "vacuum"]
 
 _SQL = statements("postgres")
+
+PATIENCE = "1500ms"
+"""How long upkeep waits for a table that others use (``lock_timeout``): so long, others may queue behind it."""
 
 _LOOK_S = 0.02
 """Seconds between two looks at who waits for a table that is being rewritten; so long, and some more, they wait."""
 
 _TRIES, _PAUSE_S = 3, 0.5
 """How often a table is rewritten anew that somebody waited for, and the seconds between."""
-
-_PATIENCE = "1500ms"
-"""How long a rewriting waits for those who use the table, while nobody waits behind it."""
 
 _CANCEL_S = 1.0
 
@@ -74,7 +74,7 @@ def rewrite(connection: Connection, watcher: Connection, table: str) -> bool:
     stays as it was. It is tried a few times, but not again where the disk has no room for the new files.
     ``connection`` has the settings ``REWRITING``, and is to be closed then: a late cancelling would meet what follows.
     """
-    connection.execute(f"SET lock_timeout TO '{_PATIENCE}'")
+    connection.execute(f"SET lock_timeout TO '{PATIENCE}'")
     for turn in range(_TRIES):
         if turn:
             time.sleep(_PAUSE_S)

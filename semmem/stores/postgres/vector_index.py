@@ -19,7 +19,7 @@ from semmem.stores.postgres import nearest, nodes, staging
 from semmem.stores.postgres.nearest import MOST_INDEXED, with_index
 from semmem.stores.postgres.staging import STAGING, TABLE
 from semmem.stores.postgres.typed import Connection, only
-from semmem.stores.postgres.vacuum import session_setting, vacuum
+from semmem.stores.postgres.vacuum import PATIENCE, session_setting, vacuum
 from semmem.stores.sql_files import statements
 
 __all__ = ["INDEXED", "build_memory", "index", "ready"]
@@ -38,8 +38,6 @@ _BUILD_MB = 512
 _LINKS_BYTES = 800
 """What HNSW's links of one vector take while the index is built, with m = 16; 715 were measured."""
 
-_PATIENCE = "1500ms"
-"""How long readers, or those who remove memories, may have to queue behind us while we wait for a table."""
 _MAINTAIN_THERE = "run `semmem maintain` with the address of {coordinator}"
 
 
@@ -197,7 +195,7 @@ def _memory(connection: Connection, count: int, dimensions: int) -> tuple[int, i
 
 def _patient(connection: Connection) -> AbstractContextManager[None]:
     """Bound the wait for a table, behind which others queue, inside the block."""
-    return session_setting(connection, "lock_timeout", _PATIENCE)
+    return session_setting(connection, "lock_timeout", PATIENCE)
 
 
 def _given_up(connection: Connection, table: str) -> bool:

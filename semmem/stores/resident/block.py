@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from semmem.stores.resident.coarse import Coarse, is_possible
 from semmem.stores.resident.turns import Turns
 from semmem.text.tokens import author_key
 
-__all__ = ["PER_MEMORY", "Block", "Rows", "runs"]
+__all__ = ["PER_MEMORY", "Block", "Rows", "layout", "runs"]
 
 PER_MEMORY = 280
 """Bytes of memory taken by one stored memory without its entries and its vector, as measured."""
@@ -181,15 +181,15 @@ class Block:
         if self._array_bytes < _PAGED:
             return self
         own = self.arrays()
+        offsets, end = layout(array.nbytes for array in own.values())
         try:
-            pages = _pages(sum(_padded(array.nbytes) for array in own.values()))
+            pages = _pages(end)
         except OSError:
             return self
-        place, arrays = 0, {}
-        for name, array in own.items():
-            arrays[name] = kept = np.ndarray(array.shape, array.dtype, pages, place)
+        arrays = {}
+        for (name, array), offset in zip(own.items(), offsets, strict=True):
+            arrays[name] = kept = np.ndarray(array.shape, array.dtype, pages, offset)
             kept[...] = array
-            place += _padded(array.nbytes)
         block = Block.from_arrays(self.turns.namespace, arrays)
         block.in_bytes, block.coarse, block.is_mapped = self.in_bytes, self.coarse, False
         return block
@@ -422,8 +422,16 @@ def _pages(size: int) -> mmap.mmap:
     return pages
 
 
-def _padded(size: int) -> int:
-    return -(-size // _ALIGNED) * _ALIGNED
+def layout(sizes: Iterable[int], start: int = 0) -> tuple[list[int], int]:
+    """Return the offsets at which arrays of some sizes in bytes lie one after the other, and the end of the last one.
+
+    Each array begins at the next multiple of 64 bytes, the first one at or after ``start``.
+    """
+    offsets, end = [], start
+    for size in sizes:
+        offsets.append(end + -end % _ALIGNED)
+        end = offsets[-1] + size
+    return offsets, end
 
 
 def _lookup(sorted_keys: NDArray[np.int64], keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

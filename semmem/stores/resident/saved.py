@@ -17,10 +17,11 @@ import mmap
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
+from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 
 from semmem.files import is_part, new_file, private_folder
 from semmem.model.errors import SemmemError, StoreUnavailable
-from semmem.stores.resident.block import Block, Rows
+from semmem.stores.resident.block import Block, Rows, layout
 from semmem.stores.resident.model import Model, State
 
 __all__ = [
@@ -60,7 +61,6 @@ _LAYOUT = 1
 _MAGIC = b"semmemdl"
 _HEAD = len(_MAGIC) + 8 + 16
 """The bytes before the header: the magic, the header's length, its hash."""
-_ALIGNED = 64
 _NAME = re.compile(r"[0-9a-f]{32}\.model")
 
 
@@ -106,19 +106,23 @@ def touch(path: Path | None) -> None:
             os.utime(path, ns=(now, now))
 
 
-def is_fresh(path: Path | None, state: State, ids_since: Callable[[int], Collection[str]]) -> bool:
+def is_fresh(
+    path: Path | None, namespace: str, state: State, changes: Callable[[Mapping[str, Any]], Iterable[Sequence[Any]]]
+) -> bool:
     """Return whether the saved model of a namespace at ``state`` need not be saved again.
 
-    ``ids_since`` returns the ids that changed after a change, "" among them where these are not all known any more.
+    ``changes`` returns the rows of the statement ``resident_changes`` for its parameters: first the id of a memory that
+    changed, "" where the changes are not all known any more.
     """
-    if (found := _found(path, "", state)) is None:
+    if (found := _found(path, namespace, state)) is None:
         return False
     saved, _ = found
     if saved == state:
         return True
     if not state.follows(saved) or state.written_since(saved) > _MOST_BEHIND:
         return False
-    ids = ids_since(saved.changes)  # a change may be of a whole batch
+    where = {"namespace": namespace, "since": saved.changes}
+    ids = {id for id, *_ in changes(where)}  # a change may be of a whole batch
     return "" not in ids and len(ids) <= _MOST_BEHIND
 
 
@@ -245,10 +249,9 @@ def _write(out: BinaryIO, state: State, arrays: Mapping[str, NDArray[Any]]) -> N
     header: dict[str, Any] = {"layout": _LAYOUT, "state": state, "arrays": columns}
     raw = json.dumps(header).encode()
     out.write(_MAGIC + len(raw).to_bytes(8, "little") + _hash(raw) + raw)
-    place = _HEAD + len(raw)
-    for array in arrays.values():
-        out.write(bytes(-place % _ALIGNED))
-        place += -place % _ALIGNED + array.nbytes
+    offsets, _ = layout((array.nbytes for array in arrays.values()), out.tell())
+    for array, offset in zip(arrays.values(), offsets, strict=True):
+        out.write(bytes(offset - out.tell()))
         out.write(np.ascontiguousarray(array).data)
 
 
@@ -281,14 +284,15 @@ def _mapped(path: Path, namespace: str) -> tuple[State, Block]:
     header = json.loads(raw)
     if header["layout"] != _LAYOUT or {n: t for n, t, _ in header["arrays"]} != _expected():
         raise ValueError("another layout")
-    arrays, place = {}, _HEAD + size
-    for name, _, shape in header["arrays"]:
-        place += -place % _ALIGNED
-        arrays[name] = array = np.ndarray(shape, _types()[name], content, place)
-        place += array.nbytes
-    if place != len(content):
+    arrays = [(name, _types()[name], shape) for name, _, shape in header["arrays"]]
+    offsets, end = layout((prod(shape) * dtype.itemsize for _, dtype, shape in arrays), _HEAD + size)
+    if end != len(content):
         raise ValueError("another length")
-    return State(*header["state"]), Block.from_arrays(namespace, arrays)
+    mapped = {
+        name: np.ndarray(shape, dtype, content, offset)
+        for (name, dtype, shape), offset in zip(arrays, offsets, strict=True)
+    }
+    return State(*header["state"]), Block.from_arrays(namespace, mapped)
 
 
 def _expected() -> dict[str, str]:

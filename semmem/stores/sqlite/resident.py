@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -134,24 +134,29 @@ class FileModels:
         if not self._saves or not self._file.is_ready or self._file.in_whole is not None:
             return {}
         saved_count = unsaved = 0
-        namespaces = self._large_of_file() if every else self._large()
+        held = self._large()
+        namespaces = self._large_of_file() if every else list(held)
         with files.left_out(sqlite3.Error):
             if every:
                 unsaved = self._file._writing_at_once(lambda c: saved.shrink(c, self.saved_budget))
             else:
-                self._file._reading(lambda c: _touch(c, namespaces))
+                self._file._reading(lambda c: saved.touch(c, held.values()))
         for namespace in namespaces:
             with files.left_out(sqlite3.Error):
                 saved_count += self._save(namespace, every)
         return files.counts_of(saved=saved_count, unsaved=unsaved)
 
-    def _large(self) -> list[str]:
-        """Return the namespaces in memory that are worth saving, so that the file is not asked about each small one."""
+    def _large(self) -> dict[str, State]:
+        """Return the states of the namespaces in memory that are worth saving, the one asked last at the end.
+
+        So the file is not asked about each small one.
+        """
         with self._lock:
-            return [name for name, model in self._models.items() if model.state.memories >= files.FEWEST]
+            states = {name: model.state for name, model in self._models.items()}
+        return {name: state for name, state in states.items() if state.memories >= files.FEWEST}
 
     def _large_of_file(self) -> list[str]:
-        """Return such namespaces of the whole file."""
+        """Return the namespaces of the whole file that are worth saving."""
         return [name for (name,) in self._file._rows("namespace_large", {"least": files.FEWEST})]
 
     def _save(self, namespace: str, every: bool) -> bool:
@@ -196,13 +201,6 @@ def _state(connection: sqlite3.Connection, namespace: str) -> State | None:
         return None
     number, revision, changes, memories, length, embedder = row
     return State(revision, changes, 0, memories, length, False, float(number), 0.0, embedder, "")
-
-
-def _touch(connection: sqlite3.Connection, namespaces: Iterable[str]) -> None:
-    """Note that some namespaces were asked, the last of them last, so that their saved models stay."""
-    for namespace in namespaces:
-        if (state := _state(connection, namespace)) is not None:
-            saved.touch(connection, state)
 
 
 def _read(connection: sqlite3.Connection, namespace: str, before: Model | None, *, maps: bool = False) -> Model | None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from semmem.files import file_number
@@ -49,19 +51,16 @@ def load(connection: sqlite3.Connection, namespace: str, state: State) -> tuple[
     return files.load(_path(connection, state), namespace, state)
 
 
-def touch(connection: sqlite3.Connection, state: State) -> None:
-    """Note that the namespace of a state was asked, so that its saved model stays."""
-    files.touch(_path(connection, state))
+def touch(connection: sqlite3.Connection, states: Iterable[State]) -> None:
+    """Note that the namespaces of some states were asked, the last of them last, so that their saved models stay."""
+    for state in states:
+        files.touch(_path(connection, state))
 
 
 def is_fresh(connection: sqlite3.Connection, namespace: str, state: State) -> bool:
     """Return whether the saved model of a namespace need not be saved again at ``state``."""
-
-    def ids_since(change: int) -> set[str]:
-        where = {"namespace": namespace, "since": change}
-        return {id for id, _ in connection.execute(_SQL["resident_changes"], where)}
-
-    return files.is_fresh(_path(connection, state), state, ids_since)
+    changes = partial(connection.execute, _SQL["resident_changes"])
+    return files.is_fresh(_path(connection, state), namespace, state, changes)
 
 
 def save(connection: sqlite3.Connection, model: Model, most: int, *, makes_room: bool) -> bool:

@@ -26,7 +26,7 @@ def packed(embedded_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Semme
     """A store whose next ``maintain`` packs most rows of ``posting``."""
     monkeypatch.setattr(upkeep, "_MANY", 10)
     monkeypatch.setattr(vacuum, "_TRIES", 1)
-    monkeypatch.setattr(vacuum, "_PATIENCE", "60s")
+    monkeypatch.setattr(vacuum, "PATIENCE", "60s")
     with semmem.connect(embedded_url, embedder="none") as mem:
         mem.remember_many([{"id": f"m{n}", "text": f"Zebra{n} eats gnu{n} soup."} for n in range(80)])
         yield mem
@@ -91,7 +91,7 @@ def test_a_reader_who_comes_while_a_table_is_to_be_rewritten_is_answered_and_the
 def test_a_table_that_somebody_keeps_reading_is_left_to_the_next_maintain(
     packed: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vacuum, "_PATIENCE", "50ms")
+    monkeypatch.setattr(vacuum, "PATIENCE", "50ms")
     file, _ = _state(packed)
     with closing(_reader(packed)):
         packed.maintain()

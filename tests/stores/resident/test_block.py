@@ -19,7 +19,7 @@ from semmem.model.exchange import CandidateMetadata
 from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE, POSTING
 from semmem.stores.resident import block as block_module
 from semmem.stores.resident import model as model_module
-from semmem.stores.resident.block import Block, Rows
+from semmem.stores.resident.block import Block, Rows, layout
 from semmem.stores.resident.model import Model, State
 from semmem.stores.resident.turns import Turns
 
@@ -228,6 +228,21 @@ def test_a_block_in_pages_of_its_own_answers_as_before(monkeypatch: pytest.Monke
     assert (paged.size, paged.in_bytes, paged.is_mapped) == (block.size, True, False)
     assert {n: a.tolist() for n, a in paged.arrays().items()} == {n: a.tolist() for n, a in block.arrays().items()}
     assert [tuple(turn) for turn in paged.turns] == [tuple(turn) for turn in block.turns]
+
+
+def test_arrays_one_after_the_other_begin_at_multiples_of_64_bytes() -> None:
+    assert layout([1, 64, 0, 65, 0]) == ([0, 64, 128, 128, 256], 256)
+    assert layout([1, 64], 65) == ([128, 192], 256)
+    assert layout([0], 65) == ([128], 128)
+    assert layout([], 65) == ([], 65)
+
+
+@given(st.lists(st.integers(0, 300)), st.integers(0, 300))
+def test_arrays_neither_overlap_nor_leave_64_bytes_between_them(sizes: list[int], start: int) -> None:
+    offsets, end = layout(sizes, start)
+    ends = [start, *(offset + size for offset, size in zip(offsets, sizes, strict=True))]
+    assert ends[-1] == end
+    assert all(offset % 64 == 0 and 0 <= offset - before < 64 for offset, before in zip(offsets, ends, strict=False))
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="The kernel does not tell.")
