@@ -25,7 +25,7 @@ __all__ = ["follow", "load", "mapped"]
 _SQL = statements("postgres")
 _KEPT = ("resident_memories", "resident_forwards", "resident_vectors")
 _STEP = 2_000
-"""Memories read at a time: a connection keeps the room for the largest value that it has received (see adr/0118)."""
+"""Memories read at a time: a connection keeps the room for the largest value that it has received (see adr/0115)."""
 _PER_ENTRY = 1.2
 """Bytes of memory taken per byte of entries in the store: postings, the places of each memory's entries, and keys."""
 
