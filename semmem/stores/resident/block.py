@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -77,24 +77,32 @@ class Rows:
         )
 
     @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """Return the rows of some parts, at least one, each of which has higher row ids than the one before it."""
+        filled = [part.vectors for part in parts if len(part.vector_row_ids)]
+        return cls(
+            Turns.joined([part.turns for part in parts]),
+            np.concatenate([part.lengths for part in parts]),
+            np.concatenate([part.sizes for part in parts]),
+            np.concatenate([part.entries for part in parts]),
+            np.concatenate([part.candidates for part in parts]),
+            np.concatenate([part.vector_row_ids for part in parts]),
+            np.concatenate(filled) if filled else parts[0].vectors,
+        )
+
+    @classmethod
     def merged(cls, one: Rows, other: Rows) -> Rows:
         """Return the rows of both arguments, which have no row id in common, with row ids ascending."""
-        order = np.argsort(np.concatenate([one.row_ids, other.row_ids]))
-        sizes = np.concatenate([one.sizes, other.sizes])
-        entries = np.concatenate([one.entries, other.entries])
-        candidates = np.concatenate([one.candidates, other.candidates])
-        vector_row_ids = np.concatenate([one.vector_row_ids, other.vector_row_ids])
-        by_row_id = np.argsort(vector_row_ids)
-        filled = [rows.vectors for rows in (one, other) if len(rows.vector_row_ids)]
-        vectors = np.concatenate(filled)[by_row_id] if filled else one.vectors
+        both = cls.joined([one, other])
+        order, with_vector = np.argsort(both.row_ids), np.argsort(both.vector_row_ids)
         return cls(
-            Turns.merged(one.turns, other.turns),
-            np.concatenate([one.lengths, other.lengths])[order],
-            sizes[order],
-            entries[runs((np.cumsum(sizes) - sizes)[order], sizes[order])],
-            candidates[np.argsort(candidates["ord"], kind="stable")],
-            vector_row_ids[by_row_id],
-            vectors,
+            both.turns.select(order),
+            both.lengths[order],
+            both.sizes[order],
+            both.entries[runs((np.cumsum(both.sizes) - both.sizes)[order], both.sizes[order])],
+            both.candidates[np.argsort(both.candidates["ord"], kind="stable")],
+            both.vector_row_ids[with_vector],
+            both.vectors[with_vector],
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import psycopg
@@ -24,8 +24,8 @@ __all__ = ["follow", "load", "mapped"]
 
 _SQL = statements("postgres")
 _KEPT = ("resident_memories", "resident_forwards", "resident_vectors")
-_STEP = 50_000
-"""Row ids read at a time, so that no value exceeds the largest that the server can send."""
+_STEP = 2_000
+"""Memories read at a time: a connection keeps the room for the largest value that it has received (see adr/0115)."""
 _PER_ENTRY = 1.2
 """Bytes of memory taken per byte of entries in the store: postings, the places of each memory's entries, and keys."""
 
@@ -46,15 +46,10 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
             if state_row is None:
                 return None
             state = State(*state_row)
-            entries, last = only(connection.execute(_SQL["resident_size"], where, binary=True))
+            (entries,) = only(connection.execute(_SQL["resident_size"], where, binary=True))
             if state.dropping or _bytes(state, entries) > most:
                 return None
-            rows: Rows | None = None
-            for after in range(0, last or 1, _STEP):
-                which = {**where, "after": after, "upto": after + _STEP}
-                part = _read([connection.execute(_SQL[name], which, binary=True) for name in _KEPT])
-                rows = part if rows is None else Rows.merged(rows, part)
-            assert rows is not None
+            rows = Rows.joined([Rows.none(), *_steps(connection, namespace)])
             correction_rows = connection.execute(_SQL["corrections"], where, binary=True).fetchall()
             base = Block(rows, coarse=_bytes(state, entries, in_bytes=True) <= spare)
             if base.size > spare:  # more than was estimated
@@ -73,6 +68,18 @@ def _begin(connection: Connection) -> None:
     connection.execute(_SQL["resident_snapshot"])
     if not on_nodes(connection):
         connection.execute(_SQL["embedding_stay"])
+
+
+def _steps(connection: Connection, namespace: str) -> Iterator[Rows]:
+    """Yield the memories of a namespace, row ids ascending, at most ``_STEP`` at a time."""
+    where = {"namespace": namespace, "after": 0, "most": _STEP}
+    while memory_rows := connection.execute(_SQL["resident_memories"], where, binary=True).fetchall():
+        turns = Turns.of(memory_rows)
+        where["upto"] = int(turns.row_ids[-1])
+        yield _rows(turns, *(connection.execute(_SQL[name], where, binary=True) for name in _KEPT[1:]))
+        if len(memory_rows) < _STEP:
+            return
+        where["after"] = where["upto"]
 
 
 def follow(pool: Pooled, model: Model, most: int) -> Model | None:
@@ -94,7 +101,8 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
         ids = {id for id, kind in changes.fetchall() if kind != "written"}
         if "" in ids:  # a dropped namespace, or changes that were swept
             return None
-        return model.after(state, _read(cursors), ids, corrections_of(correction_cursor.fetchall()), most)
+        new_rows = _rows(Turns.of(cursors[0].fetchall()), *cursors[1:])
+        return model.after(state, new_rows, ids, corrections_of(correction_cursor.fetchall()), most)
 
     later = _run_or_none(pool, read)
     return None if later is None or later.size > most else later
@@ -146,14 +154,12 @@ def _bytes(state: State, entries: int, *, in_bytes: bool = False) -> float:
     return state.memories * (PER_MEMORY + (5 if in_bytes else 4) * dimensions) + _PER_ENTRY * entries
 
 
-def _read(cursors: list[Cursor]) -> Rows:
-    """Return the rows from the results of the three statements, which read one snapshot."""
-    memory_rows = cursors[0].fetchall()
-    heads, raw, runs = only(cursors[1])
+def _rows(turns: Turns, forward_cursor: Cursor, vector_cursor: Cursor) -> Rows:
+    """Return memories from their turns and the results of the two other statements, which read the same snapshot."""
+    heads, raw, runs = only(forward_cursor)
     sizes = np.frombuffer(heads or b"", dtype=">i8").astype(np.int64).reshape(-1, 4)
-    owners, packed = only(cursors[2])
+    owners, packed = only(vector_cursor)
     vector_row_ids = np.frombuffer(owners or b"", dtype=">i8").astype(np.int64)
-    turns = Turns.of(memory_rows)
     if not np.array_equal(turns.row_ids, sizes[:, 0]):
         raise ValueError("A memory is in no index.")
     vectors = np.zeros((0, 0), dtype=np.float32)

@@ -88,13 +88,14 @@ class Strings:
         return Strings(numbers[chosen], starts, self.raw[np.repeat(used, lengths)])
 
     @classmethod
-    def merged(cls, one: Strings, other: Strings) -> Strings:
-        """Return the strings of the memories of ``one``, then those of ``other``."""
-        count = len(one.starts) - 1
+    def joined(cls, parts: Sequence[Strings]) -> Strings:
+        """Return the strings of the memories of some parts, at least one, part after part."""
+        numbers = np.cumsum([0, *(len(part.starts) - 1 for part in parts)], dtype=np.int32)
+        ends = np.cumsum([0, *(part.starts[-1] for part in parts)])
         return cls(
-            np.concatenate([one.which, np.where(other.which < 0, other.which, other.which + count)]),
-            np.concatenate([one.starts, other.starts[1:] + one.starts[-1]]),
-            np.concatenate([one.raw, other.raw]),
+            np.concatenate([np.where(p.which < 0, p.which, p.which + n) for p, n in zip(parts, numbers, strict=False)]),
+            np.concatenate([[0], *(part.starts[1:] + end for part, end in zip(parts, ends, strict=False))]),
+            np.concatenate([part.raw for part in parts]),
         )
 
 
@@ -171,11 +172,13 @@ class Turns:
         return Turns(self.namespace, self.row_ids[which], written, self._fixed[which])
 
     @classmethod
-    def merged(cls, one: Turns, other: Turns) -> Turns:
-        """Return the turns of both arguments, which have no row id in common, with row ids ascending."""
-        written = {name: Strings.merged(one._written[name], other._written[name]) for name in _WRITTEN}
-        row_ids, fixed = np.concatenate([one.row_ids, other.row_ids]), np.concatenate([one._fixed, other._fixed])
-        return cls(one.namespace or other.namespace, row_ids, written, fixed).select(np.argsort(row_ids))
+    def joined(cls, parts: Sequence[Turns]) -> Turns:
+        """Return the turns of some parts of one namespace, at least one, part after part."""
+        written = {name: Strings.joined([part._written[name] for part in parts]) for name in _WRITTEN}
+        row_ids, fixed = (
+            np.concatenate(columns) for columns in zip(*((p.row_ids, p._fixed) for p in parts), strict=True)
+        )
+        return cls(next((part.namespace for part in parts if part.namespace), ""), row_ids, written, fixed)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all that is kept but the namespace, by name, for ``from_arrays``."""

@@ -285,7 +285,7 @@ def test_the_heads_of_a_model_are_those_of_the_memories_that_it_still_has() -> N
 def test_a_turn_is_what_the_store_said_of_it_however_memories_came_and_went() -> None:
     one = Turns.of([row(2, None, title="The ferry"), row(5, "s2", author="Mia", part=3)])
     other = Turns.of([row(4, "s2", author="Mia"), row(9)])
-    both = Turns.merged(one, other)
+    both = Turns.joined([Turns.of([]), one, other]).select(np.array([0, 2, 1, 3]))
     assert [tuple(turn) for turn in both] == [
         row(2, None)[:12], row(4, "s2", author="Mia")[:12], row(5, "s2", author="Mia", part=3)[:12], row(9)[:12]
     ]  # fmt: skip

@@ -18,7 +18,10 @@ from eval.path import Counter, installed
 from semmem import Semmem
 from semmem.client.asynchronous import AsyncSemmem
 from semmem.model.types import Filters
+from semmem.stores.resident import loading
+from semmem.stores.resident.block import Rows
 from semmem.stores.resident.memory import Models
+from semmem.stores.resident.turns import Turns
 from tests.serving import running
 from tests.stores.resident.trio import PEOPLE, QUESTIONS, THINGS, Trio, answer, change, item, new_space, opened
 
@@ -93,6 +96,26 @@ def test_a_few_writes_are_read_into_what_is_in_memory(trio: Trio, space: str) ->
     lexical = trio.kept.recall("barometer", namespace=space, recipe="lexical")
     assert [hit.memory.id for hit in lexical] == ["b0"]
     assert space in trio.models
+
+
+@pytest.mark.parametrize(("step", "read"), [(1, [1, 1, 1, 1, 1]), (2, [2, 2, 1]), (5, [5]), (6, [5])])
+def test_a_namespace_that_is_loaded_in_steps_answers_as_the_database_does(
+    trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch, step: int, read: list[int]
+) -> None:
+    trio.writer.remember_many([item(n, random.Random(n)) for n in (15, 1, 14, 2, 3)], namespace=space)
+    counts: list[int] = []
+
+    def rows(turns: Turns, *cursors: Any) -> Rows:
+        counts.append(len(turns))
+        return unchanged(turns, *cursors)
+
+    unchanged = loading._rows
+    monkeypatch.setattr(loading, "_STEP", step)
+    monkeypatch.setattr(loading, "_rows", rows)
+    trio.warm(space)
+    assert counts == read
+    for question in QUESTIONS:
+        assert answer(trio.kept, question, namespace=space) == answer(trio.plain, question, namespace=space)
 
 
 @pytest.mark.slow

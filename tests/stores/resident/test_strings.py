@@ -21,11 +21,11 @@ def test_three_memories_with_one_session_keep_its_bytes_once() -> None:
     assert (strings[0], strings[1], strings[3]) == ("Süd", None, "")
 
 
-@given(VALUES, VALUES, st.randoms(use_true_random=False))
+@given(st.lists(VALUES, min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_strings_that_are_joined_and_chosen_from_are_those_of_a_list(
-    one: list[str | None], other: list[str | None], chance: random.Random
+    parts: list[list[str | None]], chance: random.Random
 ) -> None:
-    joined, values = Strings.merged(Strings.of(one), Strings.of(other)), [*one, *other]
+    joined, values = Strings.joined([Strings.of(part) for part in parts]), [value for part in parts for value in part]
     assert joined.each() == [joined[place] for place in range(len(values))] == values
     which = np.array([place for place in range(len(values)) if chance.random() < 0.5], dtype=np.int64)
     chosen, kept = joined.select(which[::-1]), [values[place] for place in which[::-1]]

@@ -18,9 +18,8 @@ SELECT <state>
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- resident_size --
--- Return the bytes of a namespace's forward entries and candidates, and its last row id.
-SELECT (SELECT coalesce(sum(octet_length(entries) + octet_length(candidates)), 0)::bigint FROM forward WHERE namespace = %(namespace)s),
-       coalesce((SELECT max(ord) FROM memory WHERE namespace = %(namespace)s), 0)::bigint;
+-- Return the bytes of a namespace's forward entries and candidates.
+SELECT coalesce(sum(octet_length(entries) + octet_length(candidates)), 0)::bigint FROM forward WHERE namespace = %(namespace)s;
 
 -- <changed_ids> --
 -- The ids that changed after a sequence number, as an array: planned as a join, a namespace would be read whole.
@@ -50,10 +49,10 @@ string_agg(int8send(e.ord), ''::bytea ORDER BY e.ord),
        string_agg(public.vector_send(e.vector), ''::bytea ORDER BY e.ord)
 
 -- resident_memories --
--- Return what is kept of each indexed memory.
+-- Return what is kept of the first indexed memories after a row id.
 SELECT <memory_in_memory>
-FROM memory m WHERE m.namespace = %(namespace)s AND m.parts = 0 AND m.ord > %(after)s AND m.ord <= %(upto)s
-ORDER BY m.ord;
+FROM memory m WHERE m.namespace = %(namespace)s AND m.parts = 0 AND m.ord > %(after)s
+ORDER BY m.ord LIMIT %(most)s;
 
 -- resident_forwards --
 -- Return the forward entries of these memories.
