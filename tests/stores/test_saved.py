@@ -65,18 +65,18 @@ def _empty(folder: Path) -> None:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list to which each reading of rows for memory is added, of a namespace or of its changes."""
     readings: list[str] = []
-    in_file, on_server = resident._rows, loading._read
+    in_file, on_server = resident._rows, loading._rows
 
     def rows(connection: Any, where: Any, *, since: bool = False) -> Any:
         readings.append("rows")
         return in_file(connection, where, since=since)
 
-    def cursors(cursors: Any) -> Any:
+    def answers(*answers: Any) -> Any:
         readings.append("rows")
-        return on_server(cursors)
+        return on_server(*answers)
 
     monkeypatch.setattr(resident, "_rows", rows)
-    monkeypatch.setattr(loading, "_read", cursors)
+    monkeypatch.setattr(loading, "_rows", answers)
     return readings
 
 

@@ -48,8 +48,8 @@ def socket_url(server: EmbeddedServer, embedded_url: str) -> str:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list to which each reading of rows for memory is added."""
     readings: list[str] = []
-    before = loading._read
-    monkeypatch.setattr(loading, "_read", lambda cursors: readings.append("rows") or before(cursors))
+    before = loading._rows
+    monkeypatch.setattr(loading, "_rows", lambda *answers: readings.append("rows") or before(*answers))
     return readings
 
 
