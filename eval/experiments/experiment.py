@@ -104,7 +104,7 @@ def conduct(
         check_no_others(mem, corpus)
         total = len(corpus.memories)
         report = ingest(mem, corpus, progress=lambda r: say("remembering", r.read, total))
-    corpus = dated(mem, corpus)
+    corpus = replace(corpus, queries=dated(mem, corpus.queries))
     sizes = dict(corpus.sizes) if not corpus.stored else {n: mem.stats(namespace=n).memories for n in corpus.namespaces}
     smallest = min((n for n in sizes.values() if n), default=0)
     conditions = [replace(c, recipe=shallow(c.recipe, smallest)) for c in conditions]

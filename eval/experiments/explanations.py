@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.datasets import Corpus
+from eval.datasets import Corpus, Query
 from eval.experiments.conditions import Condition
 from eval.experiments.experiment import Experiment
+from eval.experiments.runner import dated
 from eval.statistics.comparison import holder_of
 from eval.statistics.verdict import REFUSED, kind_of
 from semmem.model.errors import SemmemError
@@ -29,7 +30,7 @@ def write_moved(
         for c in experiment.result["comparisons"]
         if c["group"] == "headline" and c["metric"] == metric and kind_of(c) not in REFUSED
     }
-    queries = {q.id: q for q in corpus.queries}
+    queries = {query.id: query for query in dated(mem, corpus.queries)}
     lines = ["# Questions that moved most", "", "Private: text of the corpus. Do not commit.", ""]
     for comparison in [c for c in experiment.comparisons if c.name in names][:8]:
         holder = holder_of(comparison, conditions)
@@ -50,16 +51,16 @@ def write_moved(
             for delta, id in some:
                 query = queries[id]
                 lines += [f"- {id} ({query.stratum}), {metric} {delta:+.3f}: {query.text}", "", "```"]
-                lines += _explanation(mem, query.text, query.namespace, query.gold_memories, holder)
+                lines += _explanation(mem, query, holder)
                 lines += ["```", ""]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
 
-def _explanation(mem: Any, text: str, namespace: str, gold: tuple[str, ...], holder: Condition) -> list[str]:
-    recall = mem.recall(text, namespace=namespace, limit=10, recipe=holder.recipe)
+def _explanation(mem: Any, query: Query, holder: Condition) -> list[str]:
+    recall = mem.recall(query.text, namespace=query.namespace, limit=10, recipe=holder.recipe, now=query.now)
     out = []
-    for id in gold:
+    for id in query.gold_memories:
         try:
             out += str(recall.explain(id)).splitlines()
         except SemmemError as error:

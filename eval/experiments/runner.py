@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eval.datasets import Corpus
+from eval.datasets import Corpus, Query
 from eval.statistics.measures import Measured, Place, measure, tokens
 
 if TYPE_CHECKING:
@@ -20,18 +21,18 @@ def ingest(mem: Any, corpus: Corpus, *, progress: Any = None) -> Any:
     return None if corpus.stored else mem.remember_many(corpus.memories, progress=progress)
 
 
-def dated(mem: Any, corpus: Corpus) -> Corpus:
-    """Return the corpus, each of its questions with a time: its own, or when the store's newest memory was created.
+def dated(mem: Any, queries: Sequence[Query]) -> tuple[Query, ...]:
+    """Return questions with a time each: their own, or when the newest memory of their namespace was created.
 
     The clock would make ages, and so numbers, depend on the day of the run. A question about a namespace without
     memories stays without a time.
     """
     newest = {
         namespace: memory.created_at
-        for namespace in {query.namespace for query in corpus.queries if query.now is None}
+        for namespace in {query.namespace for query in queries if query.now is None}
         for memory in mem.list(namespace=namespace, limit=1)  # newest first
     }
-    return replace(corpus, queries=tuple(replace(q, now=q.now or newest.get(q.namespace)) for q in corpus.queries))
+    return tuple(replace(query, now=query.now or newest.get(query.namespace)) for query in queries)
 
 
 def place(hit: Hit) -> Place:
@@ -57,7 +58,7 @@ def evaluate(
     and ``questions``. Strata apart (unanswerable, adversarial) are not in the headline.
     """
     run = {}
-    for query in dated(mem, corpus).queries:
+    for query in dated(mem, corpus.queries):
         if query.gold:
             run[query.id] = [
                 place(hit)

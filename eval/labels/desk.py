@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets import Query
-from eval.experiments.runner import place
+from eval.experiments.runner import dated, place
 from eval.statistics.measures import measure
 from eval.statistics.significance import questions_needed
 from semmem.extractors import Rules
@@ -194,13 +194,13 @@ def needed(
 
     None while fewer than five are judged: their spread says nothing yet.
     """
-    with_gold = [q for q in queries if q.gold]
+    with_gold = [query for query in dated(mem, queries) if query.gold]
     if len(with_gold) < 5 or len(recipes) < 2:
         return None
     values = []
     for name in recipes[:2]:
         run = {
-            q.id: [place(h) for h in mem.recall(q.text, namespace=q.namespace, limit=20, recipe=name)]
+            q.id: [place(h) for h in mem.recall(q.text, namespace=q.namespace, limit=20, recipe=name, now=q.now)]
             for q in with_gold
         }
         values.append(measure(with_gold, run).values[metric])

@@ -19,7 +19,7 @@ __all__ = ["PATIENCE", "REWRITING", "rewrite", "session_setting", "vacuum"]
 _SQL = statements("postgres")
 
 PATIENCE = "1500ms"
-"""How long upkeep waits for a table that others use (``lock_timeout``): so long, others may queue behind it."""
+"""How long upkeep waits for a table that others use (``lock_timeout``), and others behind it at most."""
 
 _LOOK_S = 0.02
 """Seconds between two looks at who waits for a table that is being rewritten; so long, and some more, they wait."""

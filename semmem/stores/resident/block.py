@@ -18,7 +18,7 @@ from semmem.stores.resident.coarse import Coarse, is_possible
 from semmem.stores.resident.turns import Turns
 from semmem.text.tokens import author_key
 
-__all__ = ["PER_MEMORY", "Block", "Rows", "layout", "runs"]
+__all__ = ["PER_MEMORY", "Block", "Rows", "aligned", "runs"]
 
 PER_MEMORY = 280
 """Bytes of memory taken by one stored memory without its entries and its vector, as measured."""
@@ -77,17 +77,17 @@ class Rows:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Rows]) -> Rows:
-        """Return the rows of some parts, at least one, each of which has higher row ids than the one before it."""
-        filled = [part.vectors for part in parts if len(part.vector_row_ids)]
+    def joined(cls, pieces: Sequence[Rows]) -> Rows:
+        """Return the rows of at least one piece, piece after piece; row ids ascend where those of the pieces do."""
+        filled = [piece.vectors for piece in pieces if len(piece.vector_row_ids)]
         return cls(
-            Turns.joined([part.turns for part in parts]),
-            np.concatenate([part.lengths for part in parts]),
-            np.concatenate([part.sizes for part in parts]),
-            np.concatenate([part.entries for part in parts]),
-            np.concatenate([part.candidates for part in parts]),
-            np.concatenate([part.vector_row_ids for part in parts]),
-            np.concatenate(filled) if filled else parts[0].vectors,
+            Turns.joined([piece.turns for piece in pieces]),
+            np.concatenate([piece.lengths for piece in pieces]),
+            np.concatenate([piece.sizes for piece in pieces]),
+            np.concatenate([piece.entries for piece in pieces]),
+            np.concatenate([piece.candidates for piece in pieces]),
+            np.concatenate([piece.vector_row_ids for piece in pieces]),
+            np.concatenate(filled) if filled else pieces[0].vectors,
         )
 
     @classmethod
@@ -181,7 +181,7 @@ class Block:
         if self._array_bytes < _PAGED:
             return self
         own = self.arrays()
-        offsets, end = layout(array.nbytes for array in own.values())
+        offsets, end = aligned(array.nbytes for array in own.values())
         try:
             pages = _pages(end)
         except OSError:
@@ -422,7 +422,7 @@ def _pages(size: int) -> mmap.mmap:
     return pages
 
 
-def layout(sizes: Iterable[int], start: int = 0) -> tuple[list[int], int]:
+def aligned(sizes: Iterable[int], start: int = 0) -> tuple[list[int], int]:
     """Return the offsets at which arrays of some sizes in bytes lie one after the other, and the end of the last one.
 
     Each array begins at the next multiple of 64 bytes, the first one at or after ``start``.

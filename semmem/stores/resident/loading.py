@@ -24,8 +24,9 @@ __all__ = ["follow", "load", "mapped"]
 
 _SQL = statements("postgres")
 _KEPT = ("resident_memories", "resident_forwards", "resident_vectors")
-_STEP = 2_000
-"""Memories read at a time: a connection keeps the room for the largest value that it has received (see adr/0115)."""
+_AT_A_TIME = 2_000
+"""Memories read by a statement: a connection keeps the room for the largest value that it has received; see adr/0115.
+"""
 _PER_ENTRY = 1.2
 """Bytes of memory taken per byte of entries in the store: postings, the places of each memory's entries, and keys."""
 
@@ -49,7 +50,7 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
             (entries,) = only(connection.execute(_SQL["resident_size"], where, binary=True))
             if state.dropping or _bytes(state, entries) > most:
                 return None
-            rows = Rows.joined([Rows.none(), *_steps(connection, namespace)])
+            rows = Rows.joined([Rows.none(), *_read(connection, namespace)])
             correction_rows = connection.execute(_SQL["corrections"], where, binary=True).fetchall()
             base = Block(rows, coarse=_bytes(state, entries, in_bytes=True) <= spare)
             if base.size > spare:  # more than was estimated
@@ -60,24 +61,25 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
 
 
 def _begin(connection: Connection) -> None:
-    """Begin a snapshot, and let no other table take the place of the vectors meanwhile.
+    """Begin a snapshot that is read by indexes, and let no other table take the place of the vectors meanwhile.
 
     Not on several nodes: every one would be asked for the lock, also one that is down. There a model may lack the
     vectors of memories that came in the last moment before a swap, until the namespace changes.
     """
     connection.execute(_SQL["resident_snapshot"])
+    connection.execute(_SQL["by_index"])
     if not on_nodes(connection):
         connection.execute(_SQL["embedding_stay"])
 
 
-def _steps(connection: Connection, namespace: str) -> Iterator[Rows]:
-    """Yield the memories of a namespace, row ids ascending, at most ``_STEP`` at a time."""
-    where = {"namespace": namespace, "after": 0, "most": _STEP}
+def _read(connection: Connection, namespace: str) -> Iterator[Rows]:
+    """Yield the memories of a namespace, row ids ascending, at most ``_AT_A_TIME`` at a time."""
+    where = {"namespace": namespace, "after": 0, "most": _AT_A_TIME}
     while memory_rows := connection.execute(_SQL["resident_memories"], where, binary=True).fetchall():
         turns = Turns.of(memory_rows)
         where["upto"] = int(turns.row_ids[-1])
         yield _rows(turns, *(connection.execute(_SQL[name], where, binary=True) for name in _KEPT[1:]))
-        if len(memory_rows) < _STEP:
+        if len(memory_rows) < _AT_A_TIME:
             return
         where["after"] = where["upto"]
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from semmem.files import is_part, new_file, private_folder
 from semmem.model.errors import SemmemError, StoreUnavailable
-from semmem.stores.resident.block import Block, Rows, layout
+from semmem.stores.resident.block import Block, Rows, aligned
 from semmem.stores.resident.model import Model, State
 
 __all__ = [
@@ -249,7 +249,7 @@ def _write(out: BinaryIO, state: State, arrays: Mapping[str, NDArray[Any]]) -> N
     header: dict[str, Any] = {"layout": _LAYOUT, "state": state, "arrays": columns}
     raw = json.dumps(header).encode()
     out.write(_MAGIC + len(raw).to_bytes(8, "little") + _hash(raw) + raw)
-    offsets, _ = layout((array.nbytes for array in arrays.values()), out.tell())
+    offsets, _ = aligned((array.nbytes for array in arrays.values()), out.tell())
     for array, offset in zip(arrays.values(), offsets, strict=True):
         out.write(bytes(offset - out.tell()))
         out.write(np.ascontiguousarray(array).data)
@@ -285,7 +285,7 @@ def _mapped(path: Path, namespace: str) -> tuple[State, Block]:
     if header["layout"] != _LAYOUT or {n: t for n, t, _ in header["arrays"]} != _expected():
         raise ValueError("another layout")
     arrays = [(name, _types()[name], shape) for name, _, shape in header["arrays"]]
-    offsets, end = layout((prod(shape) * dtype.itemsize for _, dtype, shape in arrays), _HEAD + size)
+    offsets, end = aligned((prod(shape) * dtype.itemsize for _, dtype, shape in arrays), _HEAD + size)
     if end != len(content):
         raise ValueError("another length")
     mapped = {

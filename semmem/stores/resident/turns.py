@@ -88,15 +88,13 @@ class Strings:
         return Strings(numbers[chosen], starts, self.raw[np.repeat(used, lengths)])
 
     @classmethod
-    def joined(cls, parts: Sequence[Strings]) -> Strings:
-        """Return the strings of the memories of some parts, at least one, part after part."""
-        numbers = np.cumsum([0, *(len(part.starts) - 1 for part in parts)], dtype=np.int32)
-        ends = np.cumsum([0, *(part.starts[-1] for part in parts)])
-        return cls(
-            np.concatenate([np.where(p.which < 0, p.which, p.which + n) for p, n in zip(parts, numbers, strict=False)]),
-            np.concatenate([[0], *(part.starts[1:] + end for part, end in zip(parts, ends, strict=False))]),
-            np.concatenate([part.raw for part in parts]),
-        )
+    def joined(cls, pieces: Sequence[Strings]) -> Strings:
+        """Return the strings of the memories of at least one piece, piece after piece; each keeps its own bytes."""
+        numbers = np.cumsum([0, *(len(one.starts) - 1 for one in pieces[:-1])], dtype=np.int32)
+        ends = np.cumsum([0, *(one.starts[-1] for one in pieces[:-1])])
+        which = [np.where(one.which < 0, one.which, one.which + at) for one, at in zip(pieces, numbers, strict=True)]
+        starts = [one.starts[1:] + at for one, at in zip(pieces, ends, strict=True)]
+        return cls(np.concatenate(which), np.concatenate([[0], *starts]), np.concatenate([one.raw for one in pieces]))
 
 
 class Turns:
@@ -172,13 +170,13 @@ class Turns:
         return Turns(self.namespace, self.row_ids[which], written, self._fixed[which])
 
     @classmethod
-    def joined(cls, parts: Sequence[Turns]) -> Turns:
-        """Return the turns of some parts of one namespace, at least one, part after part."""
-        written = {name: Strings.joined([part._written[name] for part in parts]) for name in _WRITTEN}
-        row_ids, fixed = (
-            np.concatenate(columns) for columns in zip(*((p.row_ids, p._fixed) for p in parts), strict=True)
-        )
-        return cls(next((part.namespace for part in parts if part.namespace), ""), row_ids, written, fixed)
+    def joined(cls, pieces: Sequence[Turns]) -> Turns:
+        """Return the turns of at least one piece of one namespace, piece after piece."""
+        namespace = next((piece.namespace for piece in pieces if piece.namespace), "")
+        row_ids = np.concatenate([piece.row_ids for piece in pieces])
+        fixed = np.concatenate([piece._fixed for piece in pieces])
+        written = {name: Strings.joined([piece._written[name] for piece in pieces]) for name in _WRITTEN}
+        return cls(namespace, row_ids, written, fixed)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all that is kept but the namespace, by name, for ``from_arrays``."""

@@ -19,7 +19,7 @@ from semmem.model.exchange import CandidateMetadata
 from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE, POSTING
 from semmem.stores.resident import block as block_module
 from semmem.stores.resident import model as model_module
-from semmem.stores.resident.block import Block, Rows, layout
+from semmem.stores.resident.block import Block, Rows, aligned
 from semmem.stores.resident.model import Model, State
 from semmem.stores.resident.turns import Turns
 
@@ -231,15 +231,15 @@ def test_a_block_in_pages_of_its_own_answers_as_before(monkeypatch: pytest.Monke
 
 
 def test_arrays_one_after_the_other_begin_at_multiples_of_64_bytes() -> None:
-    assert layout([1, 64, 0, 65, 0]) == ([0, 64, 128, 128, 256], 256)
-    assert layout([1, 64], 65) == ([128, 192], 256)
-    assert layout([0], 65) == ([128], 128)
-    assert layout([], 65) == ([], 65)
+    assert aligned([1, 64, 0, 65, 0]) == ([0, 64, 128, 128, 256], 256)
+    assert aligned([1, 64], 65) == ([128, 192], 256)
+    assert aligned([0], 65) == ([128], 128)
+    assert aligned([], 65) == ([], 65)
 
 
 @given(st.lists(st.integers(0, 300)), st.integers(0, 300))
 def test_arrays_neither_overlap_nor_leave_64_bytes_between_them(sizes: list[int], start: int) -> None:
-    offsets, end = layout(sizes, start)
+    offsets, end = aligned(sizes, start)
     ends = [start, *(offset + size for offset, size in zip(offsets, sizes, strict=True))]
     assert ends[-1] == end
     assert all(offset % 64 == 0 and 0 <= offset - before < 64 for offset, before in zip(offsets, ends, strict=False))
@@ -280,6 +280,25 @@ def test_the_heads_of_a_model_are_those_of_the_memories_that_it_still_has() -> N
         metadata = later.metadata([1, 2, 3, 5, 9])
         assert {row_id: candidate.id for row_id, candidate in metadata.items()} == {1: "m1", 3: "m3", 5: "m5"}
     assert sorted(model.metadata(np.array([2, 3]))) == [2, 3]
+
+
+def test_a_piece_without_vectors_leaves_those_of_the_others_to_their_memories() -> None:
+    def piece(row_id: int, *vectors: float) -> Rows:
+        with_vector = np.array([row_id] * len(vectors), dtype=np.int64)
+        return replace(
+            rows({row_id: [(row_id, 1, 1, 0)]}),
+            vector_row_ids=with_vector,
+            vectors=np.array([vectors], dtype=np.float32).reshape(len(vectors), -1) if vectors else NO_VECTORS[1],
+        )
+
+    joined = Rows.joined([Rows.none(), piece(2, 0.5), piece(4), piece(9, 0.25)])
+    assert joined.row_ids.tolist() == [2, 4, 9]
+    assert joined.entries["key"].tolist() == [2, 4, 9]
+    assert (joined.vector_row_ids.tolist(), joined.vectors.tolist()) == ([2, 9], [[0.5], [0.25]])
+    later = Rows.merged(piece(7, 0.75), joined)
+    assert later.row_ids.tolist() == [2, 4, 7, 9]
+    assert (later.vector_row_ids.tolist(), later.vectors.tolist()) == ([2, 7, 9], [[0.5], [0.75], [0.25]])
+    assert Rows.joined([Rows.none()]).vectors.shape == (0, 0)
 
 
 def test_a_turn_is_what_the_store_said_of_it_however_memories_came_and_went() -> None:

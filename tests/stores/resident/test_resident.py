@@ -98,11 +98,15 @@ def test_a_few_writes_are_read_into_what_is_in_memory(trio: Trio, space: str) ->
     assert space in trio.models
 
 
-@pytest.mark.parametrize(("step", "read"), [(1, [1, 1, 1, 1, 1]), (2, [2, 2, 1]), (5, [5]), (6, [5])])
-def test_a_namespace_that_is_loaded_in_steps_answers_as_the_database_does(
-    trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch, step: int, read: list[int]
+@pytest.mark.parametrize(("at_a_time", "read"), [(1, [1] * 6), (2, [2, 2, 2]), (4, [4, 2]), (6, [6]), (7, [6])])
+def test_a_namespace_that_is_loaded_by_pieces_answers_as_the_database_does(
+    trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch, at_a_time: int, read: list[int]
 ) -> None:
-    trio.writer.remember_many([item(n, random.Random(n)) for n in (15, 1, 14, 2, 3)], namespace=space)
+    """Memory 16 has two parts; where two are read at a time, the first ends a piece and the second begins one."""
+    trio.writer.remember_many([item(n, random.Random(n)) for n in (15, 1, 16, 2, 3)], namespace=space)
+    trio.writer.remember("The PIN of the ferry is 4711.", id="pin", namespace=space, sensitive=True)
+    trio.writer.forget("m1", namespace=space)
+    trio.writer.remember_many([item(4, random.Random(4))], namespace=space)
     counts: list[int] = []
 
     def rows(turns: Turns, *cursors: Any) -> Rows:
@@ -110,7 +114,7 @@ def test_a_namespace_that_is_loaded_in_steps_answers_as_the_database_does(
         return unchanged(turns, *cursors)
 
     unchanged = loading._rows
-    monkeypatch.setattr(loading, "_STEP", step)
+    monkeypatch.setattr(loading, "_AT_A_TIME", at_a_time)
     monkeypatch.setattr(loading, "_rows", rows)
     trio.warm(space)
     assert counts == read
