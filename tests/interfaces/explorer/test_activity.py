@@ -61,7 +61,7 @@ def reload(page: Any) -> None:
 
 def test_an_empty_log_says_how_it_is_switched_on(page: Any) -> None:
     page.get_by_text("No recall is logged here.").wait_for()
-    assert "SEMMEM_RECALL_LOG=true" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("SEMMEM_RECALL_LOG=true")
 
 
 def test_entries_say_who_was_given_what_and_a_filter_narrows_them(page: Any, mem: Semmem) -> None:

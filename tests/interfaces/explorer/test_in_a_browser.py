@@ -89,8 +89,9 @@ def leg(page: Any, name: str) -> Any:
     return page.locator("fieldset").filter(has=page.locator("legend", has_text=name))
 
 
-def titles(page: Any) -> list[str]:
-    return [str(text) for text in page.locator(".hit .title").all_inner_texts()]
+def titles(page: Any) -> Any:
+    """Return what waits until the titles of the hits are those expected."""
+    return expect(page.locator(".hit .title"))
 
 
 def settled(page: Any, sentence: str) -> None:
@@ -106,7 +107,7 @@ def undo(page: Any) -> None:
 def test_a_question_shows_hits_with_their_legs_and_a_reload_keeps_it(page: Any, mem: Semmem) -> None:
     ask(page)
     expected = [hit.title for hit in mem.recall(QUESTION, namespace="team")]
-    assert titles(page) == expected
+    titles(page).to_have_text(expected)
     page.get_by_text("Question: named (it names something that the graph knows). First 10 hits.").wait_for()
     expect(leg(page, "graph").locator(".own")).to_contain_text("rank constant 0 for named questions")
     page.get_by_text("The importance of a memory (0 to 1, among its fields) multiplies its score.").wait_for()
@@ -115,7 +116,7 @@ def test_a_question_shows_hits_with_their_legs_and_a_reload_keeps_it(page: Any, 
     assert page.locator(".hit mark").first.inner_text()
     page.reload()
     page.locator(".hit").first.wait_for()
-    assert titles(page) == expected
+    titles(page).to_have_text(expected)
 
 
 def test_the_weight_of_a_leg_changes_the_list_and_its_reach_and_can_be_kept_and_undone(page: Any, mem: Semmem) -> None:
@@ -196,8 +197,9 @@ def test_why_not_says_what_would_let_a_memory_in_and_a_button_sets_it(page: Any,
     page.get_by_label("Hits", exact=True).fill("1")
     page.get_by_label("Hits", exact=True).press("Tab")
     ask(page)
-    first = titles(page)
-    other = next(hit.id for hit in mem.recall(QUESTION, namespace="team", limit=3) if hit.title not in first)
+    first, second = mem.recall(QUESTION, namespace="team", limit=2)
+    titles(page).to_have_text([first.title])
+    other = second.id
     page.get_by_label("Why not another memory?").fill(other)
     page.get_by_role("button", name="Explain").click()
     told = page.get_by_role("region", name=f"Why {other}")
@@ -224,14 +226,14 @@ def test_a_memory_is_written_edited_compared_forgotten_and_taken_back(page: Any,
     assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at eleven."
     page.get_by_role("tab", name="history").click()
     page.locator(".versions ins", has_text="eleven.").wait_for()
-    assert page.locator(".versions del").inner_text() == "ten."
+    expect(page.locator(".versions del")).to_have_text("ten.")
     page.get_by_role("tab", name="edit").click()
     page.get_by_label("Text", exact=True).fill("The ferry leaves at two.")
     mem.update(ferry.id, namespace="team", text="The ferry leaves at one.", author="Cleo")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("alert").filter(has_text="Somebody changed this memory meanwhile").wait_for()
     assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at one."
-    assert page.locator(".theirs ins").all_inner_texts() == ["one.", "Cleo"]
+    expect(page.locator(".theirs ins")).to_have_text(["one.", "Cleo"])
     expect(page.get_by_label("Text", exact=True)).to_have_value("The ferry leaves at two.")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("tab", name="memory", selected=True).wait_for()
@@ -481,7 +483,7 @@ def test_a_hit_is_said_to_be_superseded_by_another_hit(page: Any, mem: Semmem) -
     ask(page, "On which port does the Kestrel listen?")
     page.get_by_role("button", name="Port", exact=True).click()
     page.get_by_role("tab", name="links").click()
-    assert "new-port" in page.locator("dialog #known option").evaluate_all("(all) => all.map((one) => one.value)")
+    page.locator("dialog #known option[value='new-port']").wait_for(state="attached")
     page.get_by_label("This memory").select_option("is superseded by")
     page.get_by_label("the memory", exact=True).fill("new-port")
     page.get_by_role("button", name="Link", exact=True).click()
@@ -534,7 +536,7 @@ def test_metadata_and_what_is_sensitive_filter_the_list(page: Any, mem: Semmem) 
     expect(titles).to_have_count(7)
 
 
-FOCUSED = "() => document.activeElement.closest('section, dialog, main')?.localName ?? 'lost'"
+FOCUSED = "(name) => document.activeElement.closest('section, dialog, main')?.localName === name"
 
 
 def test_the_focus_stays_where_a_decision_was_made(page: Any, mem: Semmem) -> None:
@@ -545,7 +547,7 @@ def test_the_focus_stays_where_a_decision_was_made(page: Any, mem: Semmem) -> No
     page.get_by_role("button", name="Keep for team").press("Enter")
     settled(page, "Kept for the namespace team")
     expect(page.get_by_role("button", name="Keep for team")).to_be_disabled()
-    assert page.evaluate(FOCUSED) == "section"
+    page.wait_for_function(FOCUSED, arg="section")
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="What this namespace keeps now")).to_be_focused()
     page.get_by_role("link", name="Browse", exact=True).press("Enter")
@@ -553,21 +555,21 @@ def test_the_focus_stays_where_a_decision_was_made(page: Any, mem: Semmem) -> No
     page.get_by_role("button", name="Forget", exact=True).press("Enter")
     settled(page, "1 memory forgotten: tide.")
     expect(page.get_by_label("Choose tide")).to_have_count(0)
-    assert page.evaluate(FOCUSED) == "section"
+    page.wait_for_function(FOCUSED, arg="section")
     page.locator(".rows").get_by_role("button", name="Harbour", exact=True).press("Enter")
     page.get_by_role("tab", name="edit").press("Enter")
     page.get_by_label("Text", exact=True).fill("The harbour office is closed.")
     page.get_by_role("button", name="Save").press("Enter")
     settled(page, "harbour is changed")
-    assert page.evaluate(FOCUSED) == "dialog"
+    page.wait_for_function(FOCUSED, arg="dialog")
     page.get_by_role("button", name="Undo").press("Enter")  # it stands in the dialog: nothing else can be reached
     expect(page.get_by_role("dialog")).to_contain_text("opens at nine")
-    assert page.evaluate(FOCUSED) == "dialog"
+    page.wait_for_function(FOCUSED, arg="dialog")
     page.keyboard.press("Escape")
     page.get_by_role("link", name="Inbox", exact=True).press("Enter")
     page.get_by_role("button", name="Both hold").press("Enter")
     page.get_by_text("No contradictions wait").wait_for()
-    assert page.evaluate(FOCUSED) == "section"
+    page.wait_for_function(FOCUSED, arg="section")
 
 
 def test_the_keyboard_alone_opens_why_and_closing_it_comes_back_to_its_hit(page: Any) -> None:
@@ -639,8 +641,7 @@ def test_the_graph_shows_a_name_its_neighbours_and_merges_with_undo(page: Any, m
     page.get_by_role("button", name="Show", exact=True).click()
     page.get_by_role("heading", name="Petra Lindqvist").wait_for()
     page.locator(".canvas canvas").first.wait_for()
-    beside = page.locator(".beside button").all_inner_texts()
-    assert "Kestrel" in beside
+    page.locator(".beside").get_by_role("button", name="Kestrel", exact=True).first.wait_for()
     page.get_by_label("Is the same as").fill("Norrbeck")
     page.get_by_role("button", name="Merge").click()
     settled(page, "is taken for Norrbeck")
@@ -726,7 +727,7 @@ def test_the_paths_of_the_last_question_are_drawn_over_the_graph_and_a_node_is_f
     page.get_by_label("Find in the picture").fill("the question")
     page.get_by_role("button", name="Next").click()
     page.get_by_role("heading", name="The question").wait_for()
-    assert "kestrel" in " ".join(page.locator(".beside li").all_inner_texts()).lower()
+    page.locator(".beside li", has_text="kestrel").first.wait_for()
     page.get_by_label("Find in the picture").fill("zebra")
     page.get_by_role("button", name="Next").click()
     page.get_by_role("alert").filter(has_text="Nothing in the picture contains “zebra”").wait_for()
@@ -756,7 +757,8 @@ def test_a_contradiction_is_marked_on_both_hits_and_decided_in_the_inbox(page: A
     ask(page, "On which port does the Kestrel listen?")
     marks = page.locator(".hit .warn")
     expect(marks).to_have_count(2)
-    assert set(marks.all_inner_texts()) == {"contradicts port", "contradicts new-port"}
+    for other in ("port", "new-port"):
+        expect(marks.get_by_text(f"contradicts {other}", exact=True)).to_have_count(1)
     marks.first.click()
     page.get_by_text("1 contradiction waits").wait_for()
     page.get_by_role("button", name="The first one holds").click()
@@ -834,14 +836,14 @@ def test_a_run_of_eval_shows_its_verdicts_and_intervals_and_asks_the_questions_t
     page.get_by_role("alert").filter(has_text="There is no result.json among these files").wait_for()
     single.set_input_files(str(run / "result.json"))
     page.locator(".badge", has_text="hurts").wait_for()
-    assert page.locator(".interval svg").get_attribute("aria-label") == "-.250, from -.500 to .125"
+    expect(page.locator(".interval svg")).to_have_attribute("aria-label", "-.250, from -.500 to .125")
     page.get_by_text("open the whole folder").wait_for()
     page.get_by_label("Open a folder").set_input_files(str(run))
     page.locator(".moved", has_text="1.000 → .250").wait_for()
-    assert page.locator(".moved").count() == 1
+    expect(page.locator(".moved")).to_have_count(1)
     page.get_by_role("button", name="Ask again in team").click()
     page.locator(".moved .gold").first.wait_for()
-    assert page.locator(".moved .side h3").all_inner_texts() == ["default", "default~graph"]
+    expect(page.locator(".moved .side h3")).to_have_text(["default", "default~graph"])
     assert barriers(page) == []
 
 
@@ -1040,7 +1042,7 @@ def test_hostile_texts_are_shown_as_texts(page: Any, mem: Semmem) -> None:
     )
     mem.remember(hostile, id='<b>"id"', title="<i>title</i>\u202e", author="<u>who</u>", namespace="team")
     ask(page, "gnp exe onerror")
-    assert titles(page)[0] == "<i>title</i>⟨202e⟩"
+    expect(page.locator(".hit .title").first).to_have_text("<i>title</i>⟨202e⟩")
     page.locator(".hit .title").first.click()
     page.get_by_role("button", name="Show all").click()
     page.locator("dialog .text", has_text="⟨202e⟩gnp.exe").wait_for()
@@ -1207,4 +1209,4 @@ def test_the_keyboard_alone_asks_opens_a_memory_and_comes_back(page: Any) -> Non
     page.get_by_role("dialog").wait_for()
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="hidden")
-    assert page.evaluate("() => document.activeElement.classList.contains('title')")
+    page.wait_for_function("() => document.activeElement.classList.contains('title')")
