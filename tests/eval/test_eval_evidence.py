@@ -251,6 +251,7 @@ OF_BEFORE = {
     "scale-nodes": "of python -m eval.scale_nodes, of no corpus; record 0099 says on what machine",
     "mixed": "of python -m eval bench mixed, of no corpus; its file has the plan and the commit; record 0104",
     "mixed-million": "the same over a million memories, for five minutes; record 0104",
+    "mixed-hour": "the same for an hour, semmem alone; record 0104",
     "trips": "what each idea about round trips gave, timed by hand on a busy machine; only ratios are meant",
 }
 """Committed results of before they said how they were made, or that no command of the list makes, and why they stay."""
