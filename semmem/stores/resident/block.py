@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,33 @@ class Rows:
             self.vector_row_ids[has],
             self.vectors[has],
         )
+
+    @classmethod
+    def gathered(cls, pieces: Iterable[Rows], count: int, entries: int, candidates: int) -> Rows:
+        """Return the rows of pieces, piece after piece; row ids ascend where those of the pieces do.
+
+        The pieces have ``count`` memories and so many entries and candidates in all, or fewer; raises ValueError for
+        more. Each piece is copied before the next one is asked for, so at no time are there two copies of all.
+        """
+        most = {"entries": entries, "candidates": candidates}
+        turns, columns, ends = [Turns.of(())], cls.none()._columns(), dict[str, int]()
+        for piece in pieces:
+            turns.append(piece.turns)
+            for name, own in piece._columns().items():
+                if not len(own):
+                    continue
+                begin = ends.get(name, 0)
+                if not begin:
+                    columns[name] = np.empty((most.get(name, count), *own.shape[1:]), own.dtype)
+                if (end := begin + len(own)) > len(columns[name]):
+                    raise ValueError(f"More {name} than were counted.")
+                ends[name] = end
+                columns[name][begin:end] = own
+        return cls(Turns.joined(turns), **{name: column[: ends.get(name, 0)] for name, column in columns.items()})
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        """Return all columns but the turns, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "turns"}
 
     @classmethod
     def joined(cls, pieces: Sequence[Rows]) -> Rows:

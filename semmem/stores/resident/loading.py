@@ -47,12 +47,13 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
             if state_row is None:
                 return None
             state = State(*state_row)
-            (entries,) = only(connection.execute(_SQL["resident_size"], where, binary=True))
-            if state.dropping or _bytes(state, entries) > most:
+            count, *packed = (int(one) for one in only(connection.execute(_SQL["resident_size"], where, binary=True)))
+            if state.dropping or _bytes(state, sum(packed)) > most:
                 return None
-            rows = Rows.joined([Rows.none(), *_read(connection, namespace)])
+            sizes = packed[0] // FORWARD.itemsize, packed[1] // CANDIDATE.itemsize
+            rows = Rows.gathered(_read(connection, namespace), count, *sizes)
             correction_rows = connection.execute(_SQL["corrections"], where, binary=True).fetchall()
-            base = Block(rows, coarse=_bytes(state, entries, in_bytes=True) <= spare)
+            base = Block(rows, coarse=_bytes(state, sum(packed), in_bytes=True) <= spare)
             if base.size > spare:  # more than was estimated
                 base.coarse, base.in_bytes = None, False
             return Model(namespace, state, base.in_own_pages(), corrections=corrections_of(correction_rows))

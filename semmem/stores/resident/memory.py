@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 
+from semmem.model.process import heap
 from semmem.stores.resident import saved
 from semmem.stores.resident.model import Model, State
 
@@ -22,7 +23,7 @@ _LONGEST = 256
 _AT_ONCE = 10_000
 """Up to this many memories a recall waits while its namespace is loaded, about a quarter of a second."""
 _LARGE = 500
-"""Above this many memories one namespace is loaded at a time, since loading takes three times the bytes of the model.
+"""Above this many memories one namespace is loaded at a time: loading takes two and a half times the bytes of a model.
 
 Nor is it waited for where its model was dropped before: one that is dropped again and again would be, each time.
 """
@@ -208,6 +209,8 @@ class Models:
         finally:
             if memories > _LARGE:
                 self._loads_large = False
+        if memories > _LARGE:
+            heap.give_back()
         if model is None or model.size > self._budget:
             demand.wait = _LONGEST
             return None

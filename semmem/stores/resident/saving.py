@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
+from semmem.model.process import heap
 from semmem.stores.postgres import saved
 from semmem.stores.postgres.typed import Connection
 from semmem.stores.resident import saved as files
@@ -40,6 +41,8 @@ def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> d
     for namespace in namespaces:
         with files.left_out(psycopg.Error):
             saved_count += _save(store, models, budget, namespace, every)
+    if saved_count:
+        heap.give_back()
     return files.counts_of(saved=saved_count, unsaved=unsaved)
 
 

@@ -282,23 +282,28 @@ def test_the_heads_of_a_model_are_those_of_the_memories_that_it_still_has() -> N
     assert sorted(model.metadata(np.array([2, 3]))) == [2, 3]
 
 
-def test_a_piece_without_vectors_leaves_those_of_the_others_to_their_memories() -> None:
-    def piece(row_id: int, *vectors: float) -> Rows:
-        with_vector = np.array([row_id] * len(vectors), dtype=np.int64)
-        return replace(
-            rows({row_id: [(row_id, 1, 1, 0)]}),
-            vector_row_ids=with_vector,
-            vectors=np.array([vectors], dtype=np.float32).reshape(len(vectors), -1) if vectors else NO_VECTORS[1],
-        )
+def piece(row_id: int, *vector: float) -> Rows:
+    """Return one memory with one entry, and with a vector or without."""
+    vectors = np.array([vector], dtype=np.float32) if vector else NO_VECTORS[1]
+    with_vector = np.array([row_id] * len(vectors), dtype=np.int64)
+    return replace(rows({row_id: [(row_id, 1, 1, 0)]}), vector_row_ids=with_vector, vectors=vectors)
 
-    joined = Rows.joined([Rows.none(), piece(2, 0.5), piece(4), piece(9, 0.25)])
-    assert joined.row_ids.tolist() == [2, 4, 9]
-    assert joined.entries["key"].tolist() == [2, 4, 9]
-    assert (joined.vector_row_ids.tolist(), joined.vectors.tolist()) == ([2, 9], [[0.5], [0.25]])
-    later = Rows.merged(piece(7, 0.75), joined)
-    assert later.row_ids.tolist() == [2, 4, 7, 9]
-    assert (later.vector_row_ids.tolist(), later.vectors.tolist()) == ([2, 7, 9], [[0.5], [0.75], [0.25]])
-    assert Rows.joined([Rows.none()]).vectors.shape == (0, 0)
+
+def test_a_piece_without_vectors_leaves_those_of_the_others_to_their_memories() -> None:
+    pieces = [Rows.none(), piece(2, 0.5), piece(4), piece(9, 0.25)]
+    for whole in (Rows.joined(pieces), Rows.gathered(iter(pieces), 3, 3, 0), Rows.gathered(pieces, 9, 8, 7)):
+        assert whole.row_ids.tolist() == [2, 4, 9]
+        assert whole.entries["key"].tolist() == [2, 4, 9]
+        assert (whole.vector_row_ids.tolist(), whole.vectors.tolist()) == ([2, 9], [[0.5], [0.25]])
+        later = Rows.merged(piece(7, 0.75), whole)
+        assert later.row_ids.tolist() == [2, 4, 7, 9]
+        assert (later.vector_row_ids.tolist(), later.vectors.tolist()) == ([2, 7, 9], [[0.5], [0.75], [0.25]])
+    assert Rows.joined([Rows.none()]).vectors.shape == Rows.gathered([], 0, 0, 0).vectors.shape == (0, 0)
+
+
+def test_pieces_of_more_memories_than_were_counted_are_refused() -> None:
+    with pytest.raises(ValueError, match="More lengths than were counted"):
+        Rows.gathered([piece(2), piece(4)], 1, 2, 0)
 
 
 def test_a_turn_is_what_the_store_said_of_it_however_memories_came_and_went() -> None:

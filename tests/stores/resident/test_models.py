@@ -171,6 +171,26 @@ def test_one_large_namespace_is_loaded_at_a_time_and_a_small_one_beside_it() -> 
     assert loads == ["one", "small", "other"]
 
 
+@pytest.mark.parametrize("loaded", [True, False])
+def test_the_heap_is_given_back_after_a_large_load_whether_or_not_it_came_to_a_model(
+    monkeypatch: pytest.MonkeyPatch, loaded: bool
+) -> None:
+    class Sized:
+        size, state = 1, STATE
+
+        def __init__(self, namespace: str) -> None:
+            self.namespace = namespace
+
+    given: list[str] = []
+    monkeypatch.setattr(memory.heap, "give_back", lambda: given.append(name))
+    load: Any = lambda namespace, most, spare: Sized(namespace) if loaded else None  # noqa: E731
+    models = Models(100, load, lambda model, most: None)
+    for name, count in (("small", 500), ("large", 501)):
+        for _ in range(2):
+            models.current({name: STATE._replace(memories=count)})
+    assert given == ["large"]
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_namespace_whose_loading_failed_in_an_unknown_way_is_loaded_again() -> None:
     class Sized:

@@ -18,8 +18,9 @@ SELECT <state>
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- resident_size --
--- Return the bytes of a namespace's forward entries and candidates.
-SELECT coalesce(sum(octet_length(entries) + octet_length(candidates)), 0)::bigint FROM forward WHERE namespace = %(namespace)s;
+-- Return the number of indexed memories of a namespace, and the bytes of their forward entries and of their candidates.
+SELECT count(*), coalesce(sum(octet_length(entries)), 0)::bigint, coalesce(sum(octet_length(candidates)), 0)::bigint
+FROM forward WHERE namespace = %(namespace)s;
 
 -- <changed_ids> --
 -- The ids that changed after a sequence number, as an array: planned as a join, a namespace would be read whole.
