@@ -14,5 +14,5 @@ def give_back() -> None:
     By itself it gives back what lies above all that is in use. So the memory of a passing piece of work stays with each
     thread that did one, for as long as anything that came later does.
     """
-    with suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

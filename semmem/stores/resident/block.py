@@ -77,13 +77,14 @@ class Rows:
         )
 
     @classmethod
-    def gathered(cls, pieces: Iterable[Rows], count: int, entries: int, candidates: int) -> Rows:
+    def gathered(cls, pieces: Iterable[Rows], count: int, vectors: int, entries: int, candidates: int) -> Rows:
         """Return the rows of pieces, piece after piece; row ids ascend where those of the pieces do.
 
-        The pieces have ``count`` memories and so many entries and candidates in all, or fewer; raises ValueError for
-        more. Each piece is copied before the next one is asked for, so at no time are there two copies of all.
+        The pieces have ``count`` memories and so many vectors, entries and candidates in all, or fewer; raises
+        ValueError for more, and for vectors of different dimensions. Each piece is copied before the next one is asked
+        for, so at no time are there two copies of all.
         """
-        most = {"entries": entries, "candidates": candidates}
+        most = {"vector_row_ids": vectors, "vectors": vectors, "entries": entries, "candidates": candidates}
         turns, columns, ends = [Turns.of(())], cls.none()._columns(), dict[str, int]()
         for piece in pieces:
             turns.append(piece.turns)
@@ -95,6 +96,8 @@ class Rows:
                     columns[name] = np.empty((most.get(name, count), *own.shape[1:]), own.dtype)
                 if (end := begin + len(own)) > len(columns[name]):
                     raise ValueError(f"More {name} than were counted.")
+                if own.shape[1:] != columns[name].shape[1:]:
+                    raise ValueError("Vectors of different dimensions.")
                 ends[name] = end
                 columns[name][begin:end] = own
         return cls(Turns.joined(turns), **{name: column[: ends.get(name, 0)] for name, column in columns.items()})

@@ -47,11 +47,11 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
             if state_row is None:
                 return None
             state = State(*state_row)
-            count, *packed = (int(one) for one in only(connection.execute(_SQL["resident_size"], where, binary=True)))
+            count, vectors, *packed = map(int, only(connection.execute(_SQL["resident_size"], where, binary=True)))
             if state.dropping or _bytes(state, sum(packed)) > most:
                 return None
             sizes = packed[0] // FORWARD.itemsize, packed[1] // CANDIDATE.itemsize
-            rows = Rows.gathered(_read(connection, namespace), count, *sizes)
+            rows = Rows.gathered(_read(connection, namespace), count, vectors, *sizes)
             correction_rows = connection.execute(_SQL["corrections"], where, binary=True).fetchall()
             base = Block(rows, coarse=_bytes(state, sum(packed), in_bytes=True) <= spare)
             if base.size > spare:  # more than was estimated

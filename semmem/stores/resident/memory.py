@@ -183,7 +183,8 @@ class Models:
         load = partial(self._load_now, namespace, demand, memories)
         if memories <= (_LARGE if demand.dropped else _AT_ONCE):
             return load()
-        loading = threading.Thread(target=partial(copy_context().run, load), name="semmem-resident", daemon=True)
+        behind = partial(copy_context().run, self._load_behind, load)
+        loading = threading.Thread(target=behind, name="semmem-resident", daemon=True)
         try:
             loading.start()
         except RuntimeError:  # no thread can be started while the process ends
@@ -201,6 +202,14 @@ class Models:
             demand.price = 1 + memories / _PAID
             return True
 
+    @staticmethod
+    def _load_behind(load: Callable[[], Model | None]) -> None:
+        """Load a namespace on a thread of its own, then give the heaps of all threads back: no recall waits for it."""
+        try:
+            load()
+        finally:
+            heap.give_back()
+
     def _load_now(self, namespace: str, demand: _Demand, memories: int) -> Model | None:
         with self._lock:
             others = sum(model.size for name, model in self._models.items() if name != namespace)
@@ -209,8 +218,6 @@ class Models:
         finally:
             if memories > _LARGE:
                 self._loads_large = False
-        if memories > _LARGE:
-            heap.give_back()
         if model is None or model.size > self._budget:
             demand.wait = _LONGEST
             return None

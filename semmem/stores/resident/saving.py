@@ -41,7 +41,7 @@ def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> d
     for namespace in namespaces:
         with files.left_out(psycopg.Error):
             saved_count += _save(store, models, budget, namespace, every)
-    if saved_count:
+    if every:
         heap.give_back()
     return files.counts_of(saved=saved_count, unsaved=unsaved)
 

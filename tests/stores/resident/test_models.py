@@ -172,7 +172,7 @@ def test_one_large_namespace_is_loaded_at_a_time_and_a_small_one_beside_it() -> 
 
 
 @pytest.mark.parametrize("loaded", [True, False])
-def test_the_heap_is_given_back_after_a_large_load_whether_or_not_it_came_to_a_model(
+def test_the_heap_is_given_back_after_a_load_that_no_recall_waits_for(
     monkeypatch: pytest.MonkeyPatch, loaded: bool
 ) -> None:
     class Sized:
@@ -182,13 +182,16 @@ def test_the_heap_is_given_back_after_a_large_load_whether_or_not_it_came_to_a_m
             self.namespace = namespace
 
     given: list[str] = []
-    monkeypatch.setattr(memory.heap, "give_back", lambda: given.append(name))
+    monkeypatch.setattr(memory.heap, "give_back", lambda: given.append(threading.current_thread().name))
     load: Any = lambda namespace, most, spare: Sized(namespace) if loaded else None  # noqa: E731
     models = Models(100, load, lambda model, most: None)
-    for name, count in (("small", 500), ("large", 501)):
+    for name, count in (("waited for", 10_000), ("not waited for", 10_001)):
         for _ in range(2):
             models.current({name: STATE._replace(memories=count)})
-    assert given == ["large"]
+    for thread in threading.enumerate():
+        if thread.name == "semmem-resident":
+            thread.join(30)
+    assert given == ["semmem-resident"]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

@@ -18,8 +18,8 @@ SELECT <state>
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- resident_size --
--- Return the number of indexed memories of a namespace, and the bytes of their forward entries and of their candidates.
-SELECT count(*), coalesce(sum(octet_length(entries)), 0)::bigint, coalesce(sum(octet_length(candidates)), 0)::bigint
+-- Return the numbers of indexed memories and of vectors of a namespace, and the bytes of the forward entries and candidates.
+SELECT count(*), (SELECT count(*) FROM embedding WHERE namespace = %(namespace)s), coalesce(sum(octet_length(entries)), 0)::bigint, coalesce(sum(octet_length(candidates)), 0)::bigint
 FROM forward WHERE namespace = %(namespace)s;
 
 -- <changed_ids> --
