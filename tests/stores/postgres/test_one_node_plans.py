@@ -21,6 +21,7 @@ from semmem.client.memory import Semmem
 from semmem.model.types import Filters
 from semmem.stores.postgres import connection as connections
 from semmem.stores.postgres.store import PostgresStore
+from semmem.stores.resident import loading
 from tests.stores.postgres.nodes import Cluster, wants_citus
 from tests.waiting import until
 
@@ -126,6 +127,21 @@ def test_the_hits_and_the_state_beside_them_ask_one_shard(coordinator: str, comm
         assert len({node for node, command in commands if _SHARD.search(command)}) == 1
         assert reached(commands) == {}
         assert (scope, memories) == (store.scope(("here",), Filters(), ()), store.indexed_memories(("here",), (1, 2)))
+
+
+def test_a_namespace_is_loaded_into_memory_from_one_shard(
+    coordinator: str, commands: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "_AT_A_TIME", 25)
+    with semmem.connect(coordinator + LOUD, embedder="hashing", pool_size=2) as mem:
+        store = mem.store
+        assert isinstance(store, PostgresStore)
+        commands.clear()
+        model = loading.load(store, "elsewhere", 1 << 30, 1 << 30)
+        assert model is not None
+        assert model.state.memories == 60
+        assert len({node for node, command in commands if _SHARD.search(command)}) == 1
+        assert reached(commands) == {}
 
 
 def test_the_stats_of_one_namespace_name_its_node_and_leave_out_the_bytes_of_all(coordinator: str) -> None:
