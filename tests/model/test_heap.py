@@ -33,7 +33,9 @@ def test_a_c_library_that_cannot_is_left_alone(monkeypatch: pytest.MonkeyPatch) 
         """A C library of another kind, which has no such function."""
 
         def __init__(self, name: None) -> None:
-            self.name = name
+            asked.append(name)
 
+    asked: list[None] = []
     monkeypatch.setattr("ctypes.CDLL", Other)
     heap.give_back()
+    assert asked == [None]
