@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
+import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -102,31 +102,35 @@ def test_a_change_of_how_a_store_is_asked_leaves_the_store_as_it_is(copied: Path
     assert (fingerprint(*ASKS, packages=under(copied)) != asked) is module.startswith("semmem")
 
 
-@pytest.mark.slow
-def test_all_code_that_runs_while_a_corpus_is_read_and_remembered_is_counted(tmp_path: Path, store_url: str) -> None:
+def ran_while_a_corpus_is_remembered(url: str) -> set[str]:
+    """Return our own modules that run while the toy set is read and remembered, in a process that does nothing else."""
     ran: set[str] = set()
 
     def note(frame: FrameType, event: str, _: object) -> None:
         path = Path(frame.f_code.co_filename)
-        if threading.current_thread().name.startswith("AnyIO"):
-            return  # of a server of an earlier test, which a page still asks
         if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("eval", "semmem"):
             ran.add(path.relative_to(ROOT).as_posix())
 
+    with semmem.connect(url, embedder="hashing") as mem:
+        threading.setprofile(note)
+        sys.setprofile(note)
+        try:
+            corpus = load(TOY)
+            assert ingest(mem, replace(corpus, memories=corpus.memories[:12])).remembered == 12
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+    return ran
+
+
+@pytest.mark.slow
+def test_all_code_that_runs_while_a_corpus_is_read_and_remembered_is_counted(tmp_path: Path, store_url: str) -> None:
+    ran: set[str] = set()
     for url in (store_url, f"sqlite:///{tmp_path / 'notes.db'}"):
-        with semmem.connect(url, embedder="hashing") as mem:
-            outer = sys.getprofile()
-            gc.collect()
-            gc.disable()  # so that nothing of earlier tests is finalized meanwhile, and counted
-            threading.setprofile(note)
-            sys.setprofile(note)
-            try:
-                corpus = load(TOY)
-                assert ingest(mem, replace(corpus, memories=corpus.memories[:12])).remembered == 12
-            finally:
-                sys.setprofile(outer)
-                threading.setprofile(None)
-                gc.enable()
+        asked = f"import {__name__} as here; print(*here.ran_while_a_corpus_is_remembered({url!r}), sep='\\n')"
+        done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        ran |= set(done.stdout.split("\n")) - {""}
     assert {
         "eval/datasets/source.py",
         "semmem/write/ingest.py",

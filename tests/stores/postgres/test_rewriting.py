@@ -50,12 +50,13 @@ def _rows(mem: Semmem, query: str) -> list[Any]:
 
 
 def _change(mem: Semmem, count: int) -> None:
-    """Change as many rows of ``memory``, on a connection that ends and so reports them at once."""
+    """Change as many rows of ``memory``, and report them to the server's statistics before anything else asks."""
     assert isinstance(mem.store, PostgresStore)
     with closing(mem.store.own_connection()) as connection:
         rows = "SELECT ctid FROM semmem.memory LIMIT %s"
         changed = connection.execute(f"UPDATE semmem.memory SET seen_count = 2 WHERE ctid IN ({rows})", (count,))
         assert changed.rowcount == count
+        connection.execute("SELECT pg_stat_force_next_flush()")
 
 
 def _found(mem: Semmem) -> list[str]:
@@ -116,9 +117,10 @@ def test_maintain_that_ends_while_it_rewrites_leaves_the_table_and_the_note(
 def test_maintain_counts_a_table_anew_for_the_planner_where_a_tenth_has_changed_or_nothing_is_known(
     embedded_url: str,
 ) -> None:
-    with semmem.connect(embedded_url, embedder="none") as mem:
+    with semmem.connect(embedded_url, embedder="none", pool_size=1) as mem:
         assert isinstance(mem.store, PostgresStore)
         mem.remember_many([{"id": f"m{n}", "text": f"Zebra{n} eats soup."} for n in range(80)])
+        _rows(mem, "SELECT pg_stat_force_next_flush()")  # on the connection that wrote them
         with closing(mem.store.own_connection()) as connection:
             connection.execute("ALTER TABLE semmem.memory SET (autovacuum_enabled = off)")
 
