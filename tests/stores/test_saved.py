@@ -184,9 +184,7 @@ def test_closing_asks_the_store_for_nothing_where_memory_holds_small_namespaces_
             fill_into(mem, namespace)
         is_server = mem.store.kind == "PostgreSQL"
         asked: list[object] = []
-        monkeypatch.setattr(
-            *((mem.store, "on_idle") if is_server else (resident, "_state")), lambda *of: asked.append(of)
-        )
+        monkeypatch.setattr(*((mem.store, "idle") if is_server else (resident, "_state")), lambda *of: asked.append(of))
         (mem._here.reader if is_server else mem.store.models).save()
         assert asked == []
 
@@ -196,11 +194,11 @@ def test_maintain_removes_no_file_while_another_process_saves(embedded_url: str,
     folder.mkdir(mode=0o700, exist_ok=True)
     part = folder / f".{'0' * 16}.part"
     part.write_text("half a model")
-    with opened(embedded_url) as mem, psycopg.connect(server.ensure_running()) as other:
-        other.execute(statements("postgres")["saved_alone"])
-        mem.maintain()
-        assert part.exists()
-        other.rollback()
+    with opened(embedded_url) as mem:
+        with psycopg.connect(server.ensure_running()) as other:
+            other.execute(statements("postgres")["saved_alone"])
+            mem.maintain()
+            assert part.exists()
         mem.maintain()
         assert not part.exists()
 
@@ -226,7 +224,7 @@ def test_without_memory_for_namespaces_none_is_saved_and_none_used(url: str, fol
 def test_a_namespace_is_saved_anew_when_it_is_a_thousand_changes_behind(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved, "_MOST_BEHIND", 3)
+    monkeypatch.setattr(saved, "MOST_BEHIND", 3)
 
     def remembered(mem: semmem.Semmem, number: int) -> None:
         mem.remember(f"The Crane Gate {number}.", id=f"n{number}")
@@ -240,7 +238,7 @@ def test_a_namespace_is_saved_anew_when_it_is_a_thousand_changes_behind(
 def test_a_namespace_is_saved_anew_when_one_batch_wrote_more_memories_than_may_follow(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved, "_MOST_BEHIND", 3)
+    monkeypatch.setattr(saved, "MOST_BEHIND", 3)
 
     def remembered(mem: semmem.Semmem, batch: int) -> None:
         mem.remember_many([{"text": f"The Crane Gate {batch} {n}."} for n in range(batch)])
@@ -336,7 +334,7 @@ def test_maintain_removes_saved_models_where_they_may_take_fewer_bytes_now(url: 
 def test_maintain_saves_a_large_namespace_anew_within_the_bytes_of_its_former_file(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved, "_MOST_BEHIND", 2)
+    monkeypatch.setattr(saved, "MOST_BEHIND", 2)
     monkeypatch.setattr(model, "_MOST_FOLLOWED", 2)
     fill(url)
     (former,) = saved_in(folder)
@@ -353,7 +351,7 @@ def test_a_namespace_is_saved_anew_when_one_batch_changed_more_memories_than_may
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of its memories stays, and a batch is one change."""
-    monkeypatch.setattr(saved, "_MOST_BEHIND", 3)
+    monkeypatch.setattr(saved, "MOST_BEHIND", 3)
 
     def replaced(mem: semmem.Semmem, ids: Sequence[str]) -> None:
         items = [{"id": id, "text": f"The {id} was sold."} for id in ids]

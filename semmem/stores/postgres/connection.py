@@ -459,10 +459,11 @@ class Pooled:
             "SEMMEM_POOL_SIZE, or ask less at once."
         )
 
-    def on_idle(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` once, in a transaction on a connection that is idle now. Raises StoreUnavailable.
+    @contextmanager
+    def idle(self) -> Iterator[Connection]:
+        """Yield a connection that is idle now. Raises StoreUnavailable.
 
-        For work that can wait: no connection is made, no server started, and nothing tried again.
+        For work that can be left out: no connection is made, no server started, and nothing tried again.
         """
         idle = not self._pool.closed and self._pool.get_stats().get("pool_available")
         if not idle:
@@ -471,8 +472,7 @@ class Pooled:
             selector.register(connection.fileno(), selectors.EVENT_READ)
             if selector.select(0):  # a server sends a message when it stops
                 raise StoreUnavailable("The server of this store has gone.")
-            with connection.transaction():
-                return work(connection)
+            yield connection
 
     def execute(self, statement: str, parameters: Mapping[str, Any]) -> None:
         """Run one statement, as a transaction of its own."""

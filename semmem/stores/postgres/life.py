@@ -142,7 +142,8 @@ class PostgresLife(PostgresLinks):
                 connection.execute(_SQL["access_add"], {"namespace": namespace, **columns})
             return len(ids)
 
-        return self._pool.on_idle(run)
+        with self._pool.idle() as connection, connection.transaction():
+            return run(connection)
 
     def accesses(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
         """Return how often recalls returned each memory, by id; memories never returned are left out."""

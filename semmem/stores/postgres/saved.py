@@ -1,16 +1,29 @@
 """Saved models of the embedded server: in the folder ``models`` beside its cluster, named in the table ``meta``.
 
-Whoever saves or erases one holds the lock of the namespace's row; see stores/resident/saved.py. Nothing is saved of a
-server that a URL names. Whoever erases removes the file whatever the URL of its connection, since the server says where
-its files are.
+A model is saved in three steps, and writers wait for none of them longer than for another writer:
+
+1. ``begin`` records the name of a new file beside the former one, under the lock of the namespace's row, and returns
+   the state of the namespace. One process of all saves at a time.
+2. The file is written, of that state or of a later one, without a lock of a row.
+3. ``finish`` puts the new name in the place of the former one, under the lock of the row again, if both names still
+   stand there and the namespace has a state that follows from the one in the file.
+
+Whoever erases holds the lock of the row and removes both names and both files (``erase``). So what was erased before
+step 1 is in no state that is written, and what was erased since leaves step 3 nothing to put.
+
+Nothing is saved of a server that a URL names. Whoever erases removes the file whatever the URL of its connection, since
+the server says where its files are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+import psycopg
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import StoreUnavailable
@@ -19,9 +32,17 @@ from semmem.stores.resident import saved as files
 from semmem.stores.resident.model import Model, State
 from semmem.stores.sql_files import statements
 
-__all__ = ["disk_bytes", "due", "erase", "key_of", "path_of", "save", "shrink", "touch"]
+__all__ = ["Begun", "alone", "begin", "disk_bytes", "erase", "finish", "key_of", "path_of", "shrink", "touch"]
 
 _SQL = statements("postgres")
+
+
+class Begun(NamedTuple):
+    """A file that is being written: its ``path``, and the ``state`` that its namespace had when it was begun."""
+
+    namespace: str
+    path: Path
+    state: State
 
 
 class _Register:
@@ -39,9 +60,6 @@ class _Register:
     def names(self) -> set[str]:
         return _names(self._connection)
 
-    def record(self, name: str) -> None:
-        self._connection.execute(_SQL["meta_set"], {"key": key_of(self._namespace or ""), "value": Jsonb(name)})
-
     def drop(self, name: str) -> None:
         self._connection.execute(_SQL["saved_drop"], {"name": name})
 
@@ -51,38 +69,96 @@ def key_of(namespace: str) -> str:
     return f"saved {namespace}"
 
 
-def path_of(place: TupleRow | None, name: object) -> Path | None:
-    """Return the file of a name that the store records, where the row of ``saved_place`` says that its folder is."""
-    return None if place is None or not isinstance(name, str) else files.path_of(_beside(place), name)
+def path_of(place: TupleRow | None, recorded: object) -> Path | None:
+    """Return the file that the store records for a namespace, in the folder that the row of ``saved_place`` tells."""
+    return None if place is None else files.path_of(_beside(place), _finished(recorded))
 
 
-def due(connection: Connection, namespace: str) -> State | None:
-    """Return the state of a namespace that is large enough to be saved, if what is saved of it is not fresh."""
-    state = _state(connection, namespace)
-    if state is None or state.dropping or state.memories < files.FEWEST:
-        return None
-    path = path_of(_place(connection), _name(connection, namespace))
-    changes = partial(connection.execute, _SQL["resident_changes"])
-    return None if files.is_fresh(path, namespace, state, changes) else state
+def _finished(recorded: object) -> str | None:
+    """Return the name of the whole file among what the store records: a name, or a former and a coming one."""
+    if isinstance(recorded, list):
+        recorded = recorded[0]
+    return recorded if isinstance(recorded, str) else None
 
 
-def save(connection: Connection, model: Model, most: int, *, makes_room: bool) -> bool:
-    """Save a model whose state is that of the store, in a transaction; see stores/resident/saved.py.
+@contextmanager
+def alone(connection: Connection) -> Iterator[bool]:
+    """Lock out others who save, of all processes; yield False where somebody saves at this moment."""
+    is_alone: bool = only(connection.execute(_SQL["saved_alone"]))[0]
+    try:
+        yield is_alone
+    finally:
+        if is_alone and not connection.closed:
+            connection.execute(_SQL["saved_done"])
 
-    Returns whether it is saved: it is not where somebody writes to the namespace, or saves, at this moment. Raises
-    OSError.
+
+@contextmanager
+def begin(connection: Connection, namespace: str, patience: str) -> Iterator[Begun | None]:
+    """Begin to save a namespace; yield None where its saved model is fresh or it cannot be saved.
+
+    ``patience`` is how long the lock of its row may be waited for, in a format of PostgreSQL. The caller is ``alone``.
+    What is not finished at the end is removed. Raises OSError, and psycopg.Error where the lock is not free in time.
     """
-    where = {"namespace": model.namespace}
-    if not only(connection.execute(_SQL["saved_alone"]))[0]:
-        return False
-    if connection.execute(_SQL["saved_own"], where).fetchone() is None:
-        return False
-    if _state(connection, model.namespace) != model.state:
-        return False
+    if not _is_due(connection, namespace):
+        yield None
+        return
+    with connection.transaction():
+        connection.execute(_SQL["saved_left"])
+        begun = _begun(connection, namespace, patience)
+    try:
+        yield begun
+    finally:
+        if begun is not None:
+            _end(connection, begun)
+
+
+def _begun(connection: Connection, namespace: str, patience: str) -> Begun | None:
+    if (state := _owned(connection, namespace, patience)) is None:
+        return None
     folder = _folder(connection)
     if folder is None or folder.parent.stat().st_mode & 0o077 or not files.is_private(folder):
+        return None
+    name = files.new_name()
+    value = Jsonb([_name(connection, namespace), name])
+    connection.execute(_SQL["meta_set"], {"key": key_of(namespace), "value": value})
+    return Begun(namespace, folder / name, state)
+
+
+def _end(connection: Connection, begun: Begun) -> None:
+    """Remove what was begun and is not finished, also where the connection was lost meanwhile."""
+    with suppress(psycopg.Error):
+        if _name(connection, begun.namespace) == begun.path.name:
+            return
+    begun.path.unlink(missing_ok=True)
+    with suppress(psycopg.Error):
+        connection.execute(_SQL["saved_left"])
+
+
+def finish(connection: Connection, begun: Begun, model: Model, most: int, *, makes_room: bool, patience: str) -> bool:
+    """Save a model whose state is that of ``begun`` or a later one; see stores/resident/saved.py for the room.
+
+    Returns whether it is saved: it is not where somebody has erased since, or there is no room. Raises OSError.
+    """
+    block = model.block
+    register = _Register(connection, begun.path.parent, begun.namespace)
+    size = block.file_bytes
+    if not makes_room and files.in_the_way(register, size, most):
         return False
-    return files.save(_Register(connection, folder, model.namespace), model, most, makes_room=makes_room)
+    files.write(begun.path, model.state, block)
+    with connection.transaction():
+        state = _owned(connection, begun.namespace, patience)
+        if state is None:
+            return False
+        before = model.state._replace(file=state.file)  # a table may have been written anew
+        if state != before and not state.follows(before):
+            return False
+        where = {"key": key_of(begun.namespace), "name": begun.path.name}
+        if not connection.execute(_SQL["saved_end"], where).rowcount:
+            return False
+        for name in files.in_the_way(register, size, most):
+            register.drop(name)
+        files.tidy(register.folder, register.names())
+    return True
 
 
 def touch(connection: Connection, namespaces: Iterable[str]) -> None:
@@ -98,13 +174,10 @@ def erase(connection: Connection, namespace: str | None = None) -> None:
     Names that came with a copy by another program, such as pg_dump, are forgotten: their files are not this store's.
     Raises StoreUnavailable where the saved model cannot be removed.
     """
-    name = None if namespace is None else _name(connection, namespace)
-    gone = _names(connection) if namespace is None else {name} - {None}
+    statement = "saved_clear" if namespace is None else "meta_drop"
+    gone = connection.execute(_SQL[statement], {"key": key_of(namespace or "")}).rowcount > 0
     if not gone and not _is_near(connection):
         return
-    if gone:
-        statement = "saved_clear" if namespace is None else "meta_drop"
-        connection.execute(_SQL[statement], {"key": key_of(namespace or "")})
     if (folder := _folder(connection)) is not None:
         files.erase_files(folder, _names(connection))
     elif gone and only(connection.execute(_SQL["saved_here"]))[0]:
@@ -120,10 +193,12 @@ def shrink(connection: Connection, most: int) -> int:
 
     Returns how many of these went. Nothing is removed where somebody saves at this moment. Raises OSError.
     """
-    folder = _folder(connection)
-    if folder is None or not folder.is_dir() or not only(connection.execute(_SQL["saved_alone"]))[0]:
-        return 0
-    return files.shrink(_Register(connection, folder), most)
+    with alone(connection) as is_alone, connection.transaction():
+        folder = _folder(connection)
+        if folder is None or not folder.is_dir() or not is_alone:
+            return 0
+        connection.execute(_SQL["saved_left"])
+        return files.shrink(_Register(connection, folder), most)
 
 
 def disk_bytes(connection: Connection, but: str | None = None) -> int:
@@ -165,6 +240,27 @@ def _folder(connection: Connection) -> Path | None:
     return _beside(place) if here.splitlines()[:3] == place[1].splitlines()[:3] else None
 
 
+def _is_due(connection: Connection, namespace: str) -> bool:
+    """Return whether a namespace is large enough to be saved, and what is saved of it is not fresh."""
+    state = _state(connection, namespace)
+    if state is None or state.dropping or state.memories < files.FEWEST:
+        return False
+    path = path_of(_place(connection), _name(connection, namespace))
+    changes = partial(connection.execute, _SQL["resident_changes"])
+    return not files.is_fresh(path, namespace, state, changes)
+
+
+def _owned(connection: Connection, namespace: str, patience: str) -> State | None:
+    """Lock the row of a namespace, and return its state; None where it may not be saved.
+
+    Raises psycopg.Error where the lock is not free in time.
+    """
+    connection.execute(f"SET LOCAL lock_timeout TO '{patience}'")
+    if connection.execute(_SQL["saved_own"], {"namespace": namespace}).fetchone() is None:
+        return None
+    return _state(connection, namespace)
+
+
 def _state(connection: Connection, namespace: str) -> State | None:
     row = connection.execute(_SQL["resident_state"], {"namespace": namespace}, binary=True).fetchone()
     return None if row is None else State(*row)
@@ -172,7 +268,7 @@ def _state(connection: Connection, namespace: str) -> State | None:
 
 def _name(connection: Connection, namespace: str) -> str | None:
     row = connection.execute(_SQL["meta_get"], {"key": key_of(namespace)}).fetchone()
-    return None if row is None else str(row[0])
+    return None if row is None else _finished(row[0])
 
 
 def _names(connection: Connection) -> set[str]:

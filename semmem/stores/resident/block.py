@@ -225,6 +225,11 @@ class Block:
         return block
 
     @property
+    def file_bytes(self) -> int:
+        """Return how many bytes the arrays of the block take in a file."""
+        return sum(array.nbytes for array in self.arrays().values())
+
+    @property
     def size(self) -> int:
         """Return the approximate number of bytes of memory that the block takes.
 

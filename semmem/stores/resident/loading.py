@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import numpy as np
 import psycopg
@@ -10,7 +11,7 @@ import psycopg
 from semmem.model.errors import SemmemError
 from semmem.model.store import Moved
 from semmem.stores.packed_postings import CANDIDATE, FORWARD, unpack_candidates
-from semmem.stores.postgres.connection import Pooled, on_nodes, pipelined_transaction
+from semmem.stores.postgres.connection import on_nodes, pipelined_transaction
 from semmem.stores.postgres.encoding import corrections_of
 from semmem.stores.postgres.saved import key_of, path_of
 from semmem.stores.postgres.typed import Connection, Cursor, only
@@ -31,7 +32,14 @@ _PER_ENTRY = 1.2
 """Bytes of memory taken per byte of entries in the store: postings, the places of each memory's entries, and keys."""
 
 
-def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
+class Runs(Protocol):
+    """What runs work on a connection that has no open transaction: a pool of connections, or one connection."""
+
+    def run(self, work: Callable[[Connection], Model | None]) -> Model | None:
+        """Return what ``work`` returns."""
+
+
+def load(pool: Runs, namespace: str, most: int, spare: int) -> Model | None:
     """Load a namespace; None where it would take more than ``most`` bytes.
 
     What depends on the clock is not in a model: the scope of each recall says which memories have expired or are not
@@ -85,7 +93,7 @@ def _read(connection: Connection, namespace: str) -> Iterator[Rows]:
         where["after"] = where["upto"]
 
 
-def follow(pool: Pooled, model: Model, most: int) -> Model | None:
+def follow(pool: Runs, model: Model, most: int) -> Model | None:
     """Load the changes since ``model``; None where there are too many or they are not known."""
     before = model.state
     where = {"namespace": model.namespace, "since": before.changes}
@@ -111,7 +119,7 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
     return None if later is None or later.size > most else later
 
 
-def mapped(pool: Pooled, namespace: str, most: int) -> Model | None:
+def mapped(pool: Runs, namespace: str, most: int) -> Model | None:
     """Load what another process has saved of a namespace of the embedded server, and the changes since.
 
     None where nothing valid is saved, or it would take more than ``most`` bytes.
@@ -140,13 +148,12 @@ def mapped(pool: Pooled, namespace: str, most: int) -> Model | None:
     return None if model is None or model.size > most else model
 
 
-def _run_or_none(pool: Pooled, read: Callable[[Connection], Model | None]) -> Model | None:
+def _run_or_none(pool: Runs, read: Callable[[Connection], Model | None]) -> Model | None:
     """Run ``read``; None where it fails or a standby does, so that the recall asks the database, which says why."""
     try:
-        model: Model | None = pool.run(read)
+        return pool.run(read)
     except (SemmemError, Moved, psycopg.Error, MemoryError, ValueError):
         return None
-    return model
 
 
 def _bytes(state: State, entries: int, *, in_bytes: bool = False) -> float:

@@ -38,7 +38,8 @@ class _Demand:
     """How often a namespace was asked without a model, how often it must be before loading, and recalls served.
 
     ``price`` is the number of recalls that pay for the loading of its model, 0 for a mapped one. ``dropped``: its model
-    was dropped before, to make room, or where others write what no model can follow.
+    was dropped before, to make room, or where others write what no model can follow. ``renewed``: how many changes the
+    namespace had when it was last to be saved anew.
     """
 
     times: int = 0
@@ -46,6 +47,7 @@ class _Demand:
     served: int = 0
     price: float = 0
     dropped: bool = False
+    renewed: int = 0
 
 
 class Asked:
@@ -67,7 +69,8 @@ class Models:
 
     ``load`` loads a namespace into at most so many bytes, and learns how many of these the other models leave;
     ``follow`` brings a model up to date within so many. ``mapped`` finds a namespace that another process has saved.
-    They return None where that is impossible.
+    They return None where that is impossible. ``renew`` saves a namespace anew, on a thread that nobody waits for, and
+    calls ``remap``.
     """
 
     def __init__(
@@ -76,13 +79,14 @@ class Models:
         load: Callable[[str, int, int], Model | None],
         follow: Callable[[Model, int], Model | None],
         mapped: Callable[[str, int], Model | None] = lambda namespace, most: None,
+        renew: Callable[[str], None] = lambda namespace: None,
     ) -> None:
         self.asked = Asked()
         self._budget = budget
-        self._load, self._follow, self._mapped = load, follow, mapped
+        self._load, self._follow, self._mapped, self._renew = load, follow, mapped, renew
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._demands: OrderedDict[str, _Demand] = OrderedDict()
-        self._loads_large = False
+        self._is_busy = False  # a thread loads a large namespace, or saves one
         self._closed = False
         self._lock = Lock()
         self._busy: dict[str, Lock] = {}
@@ -149,7 +153,8 @@ class Models:
             if later is None:
                 self._drop(namespace)
             elif later is not model:
-                self._keep(later)
+                self._keep(later, model)
+                self._renew_if_grown(later)
             return later
         finally:
             with self._lock:  # later recalls take a new lock, and at worst load this namespace twice
@@ -171,7 +176,7 @@ class Models:
             while len(self._demands) > _MOST_DEMANDS:
                 self._demands.popitem(last=False)
             demand.times += 1
-            due = demand.times >= demand.wait and not (self._loads_large and memories > _LARGE)
+            due = demand.times >= demand.wait and not (self._is_busy and memories > _LARGE)
             looks = memories >= saved.FEWEST and (due or demand.times % _LOOKED == 1)
         if looks and (model := self._mapped(namespace, self._budget)) is not None:
             demand.times = demand.served = 0
@@ -182,52 +187,80 @@ class Models:
             return None
         load = partial(self._load_now, namespace, demand, memories)
         if memories <= (_LARGE if demand.dropped else _AT_ONCE):
-            return load()
-        behind = partial(copy_context().run, self._load_behind, load)
-        loading = threading.Thread(target=behind, name="semmem-resident", daemon=True)
-        try:
-            loading.start()
-        except RuntimeError:  # no thread can be started while the process ends
-            self._loads_large = False
+            try:
+                return load()
+            finally:
+                if memories > _LARGE:
+                    self._is_busy = False
+        self._behind(load)
         return None
+
+    def _behind(self, work: Callable[[], object]) -> None:
+        """Do what is large on a thread of its own, then give the heaps of all threads back: no recall waits for it."""
+
+        def all_of_it() -> None:
+            try:
+                work()
+            finally:
+                self._is_busy = False
+                heap.give_back()
+
+        thread = threading.Thread(target=partial(copy_context().run, all_of_it), name="semmem-resident", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no thread can be started while the process ends
+            self._is_busy = False
+
+    def _renew_if_grown(self, model: Model) -> None:
+        """Save a mapped model anew that many memories were written after, once in so many changes."""
+        if not model.is_mapped or model.behind <= saved.MOST_BEHIND:
+            return
+        with self._lock:
+            demand = self._demands.setdefault(model.namespace, _Demand())
+            if self._is_busy or self._closed or 0 <= model.state.changes - demand.renewed < saved.MOST_BEHIND:
+                return
+            demand.renewed = model.state.changes
+            self._is_busy = True
+        self._behind(partial(self._renew, model.namespace))
+
+    def remap(self, namespace: str) -> None:
+        """Let the file that has just been saved take the place of a mapped model, which may be of an earlier file."""
+        with self._lock:
+            model = self._models.get(namespace)
+        if model is None or not model.is_mapped or (later := self._mapped(namespace, self._budget)) is None:
+            return
+        with self._lock:
+            if namespace in self._models:
+                self._models[namespace] = later
 
     def _begins(self, demand: _Demand, memories: int) -> bool:
         """Return whether a namespace may be loaded now: of large ones one at a time, the others ask the database."""
         with self._lock:
             if memories > _LARGE:
-                if self._loads_large:
+                if self._is_busy:
                     return False
-                self._loads_large = True
+                self._is_busy = True
             demand.times = demand.served = 0
             demand.price = 1 + memories / _PAID
             return True
 
-    @staticmethod
-    def _load_behind(load: Callable[[], Model | None]) -> None:
-        """Load a namespace on a thread of its own, then give the heaps of all threads back: no recall waits for it."""
-        try:
-            load()
-        finally:
-            heap.give_back()
-
     def _load_now(self, namespace: str, demand: _Demand, memories: int) -> Model | None:
         with self._lock:
             others = sum(model.size for name, model in self._models.items() if name != namespace)
-        try:
-            model = self._load(namespace, self._budget, self._budget - others)
-        finally:
-            if memories > _LARGE:
-                self._loads_large = False
+        model = self._load(namespace, self._budget, self._budget - others)
         if model is None or model.size > self._budget:
             demand.wait = _LONGEST
             return None
         self._keep(model)
         return model
 
-    def _keep(self, model: Model) -> None:
-        """Keep a model, and drop those that were not used for longest until all fit into the budget."""
+    def _keep(self, model: Model, former: Model | None = None) -> None:
+        """Keep a model, and drop those that were not used for longest until all fit into the budget.
+
+        Not in the place of another one than ``former``, from which it follows: that one has a newer file.
+        """
         with self._lock:
-            if self._closed:
+            if self._closed or (former is not None and self._models.get(model.namespace) is not former):
                 return
             self._models[model.namespace] = model
             self._models.move_to_end(model.namespace)

@@ -116,6 +116,16 @@ class Model:
         return sum(block.size for block in self._blocks)
 
     @property
+    def is_mapped(self) -> bool:
+        """Whether the large block is a file of a saved model."""
+        return self._base.is_mapped
+
+    @property
+    def behind(self) -> int:
+        """How many memories have changed since the large block was built, at least: one that is updated counts once."""
+        return max(len(self._removals), 0 if self._tail is None else len(self._tail.row_ids))
+
+    @property
     def block(self) -> Block:
         """The memories of the model in one block, which keeps nothing of others."""
         if self._tail is None and not len(self._removals):

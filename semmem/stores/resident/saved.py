@@ -1,12 +1,13 @@
 """Save models as files, so that a new process maps a namespace instead of reading it from the store.
 
 A file holds a header, then the arrays of a block. It stands in a folder beside the store, and its name is drawn by
-chance. The store records the name in the transaction that saves, so a store that has the name has the state that was
-saved, or one that follows from it: a store restored from a backup, or a new one at the same place, has another name or
-none. Whatever does not match is no saved model, and is not spoken of.
+chance. The store records the name in a transaction that sees the state that was saved, or one that follows from it: a
+store restored from a backup, or a new one at the same place, has another name or none. Whatever does not match is no
+saved model, and is not spoken of.
 
 Who saves or erases holds a lock of the store, and removes with it each file that the store has no name for. So no
 process saves what another one has erased, and what a killed process has left is of a state that was the store's then.
+On SQLite the whole saving holds that lock; on PostgreSQL its beginning and its end do, see stores/postgres/saved.py.
 """
 
 from __future__ import annotations
@@ -28,33 +29,36 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.files import is_part, new_file, private_folder
+from semmem.files import is_part, private_file, private_folder
 from semmem.model.errors import SemmemError, StoreUnavailable
 from semmem.stores.resident.block import Block, Rows, aligned
-from semmem.stores.resident.model import Model, State
+from semmem.stores.resident.model import State
 
 __all__ = [
     "FEWEST",
+    "MOST_BEHIND",
     "Register",
     "bytes_of",
     "counts_of",
     "erase_files",
+    "in_the_way",
     "is_fresh",
     "is_private",
     "left_out",
     "load",
+    "new_name",
     "path_of",
-    "save",
     "shrink",
     "tidy",
     "touch",
+    "write",
 ]
 
 _log = logging.getLogger(__name__)
 
 FEWEST = 2_000
 """Smaller namespaces are read as fast."""
-_MOST_BEHIND = 1_000
+MOST_BEHIND = 1_000
 """A saved model is saved anew when more memories were written or removed since."""
 _LAYOUT = 1
 """To be raised where an array is made of the rows in another way; another name or type is noticed."""
@@ -78,9 +82,6 @@ class Register(Protocol):
 
     def names(self) -> set[str]:
         """Return the names of the files of all namespaces."""
-
-    def record(self, name: str) -> None:
-        """Record the name of the file of the namespace, in the place of its own."""
 
     def drop(self, name: str) -> None:
         """Forget the name of a file of another namespace."""
@@ -119,38 +120,37 @@ def is_fresh(
     saved, _ = found
     if saved == state:
         return True
-    if not state.follows(saved) or state.written_since(saved) > _MOST_BEHIND:
+    if not state.follows(saved) or state.written_since(saved) > MOST_BEHIND:
         return False
     where = {"namespace": namespace, "since": saved.changes}
     ids = {id for id, *_ in changes(where)}  # a change may be of a whole batch
-    return "" not in ids and len(ids) <= _MOST_BEHIND
+    return "" not in ids and len(ids) <= MOST_BEHIND
 
 
-def save(register: Register, model: Model, most: int, *, makes_room: bool) -> bool:
-    """Save a model whose state is that of the store, under the lock of ``register``. Raises OSError.
+def in_the_way(register: Register, size: int, most: int) -> list[str]:
+    """Return the names of the files that give way to a new one of ``size`` bytes: those that were asked longest ago.
 
-    All saved models of the store take at most ``most`` bytes, but for a single one: those that were asked longest ago
-    give way, or without ``makes_room`` nothing is saved. Returns whether the model is saved.
+    All saved models of the store take at most ``most`` bytes, but for a single one.
     """
-    arrays = model.block.arrays()
     others = _by_time(_named(register, but=register.own))
-    taken = sum(array.nbytes for array in arrays.values()) + sum(status.st_size for _, status in others)
-    while taken > most and others:
-        if not makes_room:
-            return False
-        name, status = others.pop(0)
+    taken, going = size + sum(status.st_size for _, status in others), []
+    for name, status in others:
+        if taken <= most:
+            break
         taken -= status.st_size
-        register.drop(name)
-    name = f"{os.urandom(16).hex()}.model"
-    with new_file(register.folder / name) as out:
-        _write(out, model.state, arrays)
-    try:
-        register.record(name)
-    except BaseException:  # the lock may have been lost with the connection, and somebody may have erased since
-        (register.folder / name).unlink(missing_ok=True)
-        raise
-    tidy(register.folder, register.names())
-    return True
+        going.append(name)
+    return going
+
+
+def new_name() -> str:
+    """Return a name for a file that is to be written."""
+    return f"{os.urandom(16).hex()}.model"
+
+
+def write(path: Path, state: State, block: Block) -> None:
+    """Write a block as a new file of a name that nobody knows yet. Raises OSError."""
+    with private_file(path) as out:
+        _write(out, state, block.arrays())
 
 
 def shrink(register: Register, most: int) -> int:

@@ -1,9 +1,10 @@
-"""Save models of the embedded server: those of a process that closes, or with ``maintain`` all that are large."""
+"""Save models of the embedded server: those of a process that closes, all with ``maintain``, one that has grown."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import psycopg
 
@@ -13,37 +14,81 @@ from semmem.stores.postgres.typed import Connection
 from semmem.stores.resident import saved as files
 from semmem.stores.resident.loading import follow, load, mapped
 from semmem.stores.resident.memory import Models
-from semmem.stores.resident.model import Model, State
+from semmem.stores.resident.model import Model
 
 if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
 
-__all__ = ["save"]
+__all__ = ["renew", "save"]
+
+T = TypeVar("T")
+
+
+class _Way(NamedTuple):
+    """How a model is saved: how long a writer is waited for, whether other files give way, whether it may be loaded."""
+
+    patience: str
+    makes_room: bool
+    loads: bool
+
+
+_AT_CLOSING = _Way("1ms", makes_room=True, loads=False)
+_BY_MAINTAIN = _Way("2s", makes_room=False, loads=True)
+_WHEN_GROWN = _Way("2s", makes_room=True, loads=False)
+
+
+class _One:
+    """Takes the place of a pool of connections where one connection does all."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        return work(self._connection)
 
 
 def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> dict[str, int]:
     """Save those of ``models`` that take long to read, or with ``every`` such namespaces of the whole store.
 
-    All files together take at most ``budget`` bytes. What somebody's write would have to wait for, or what fails, is
-    left out. Returns the counts of ``counts_of``.
+    All files together take at most ``budget`` bytes. What fails is left out, and without ``every`` what would have to
+    wait for a writer or for a connection. Returns the counts of ``counts_of``.
     """
-    if budget <= 0 or not store.is_embedded or store.in_whole is not None:
+    if not _saves(store, budget):
         return {}
     namespaces = _large_of(store) if every else _large(models)
     if not namespaces and not every:
         return {}
     saved_count = unsaved = 0
-    with files.left_out(psycopg.Error):
-        if every:
-            unsaved = store.on_idle(partial(saved.shrink, most=budget))
-        else:
-            store.on_idle(partial(saved.touch, namespaces=namespaces))
-    for namespace in namespaces:
+    with files.left_out(psycopg.Error), closing(store.own_connection()) if every else store.idle() as connection:
         with files.left_out(psycopg.Error):
-            saved_count += _save(store, models, budget, namespace, every)
+            if every:
+                unsaved = saved.shrink(connection, budget)
+            else:
+                saved.touch(connection, namespaces)
+        for namespace in namespaces:
+            with files.left_out(psycopg.Error):
+                is_saved = _save(connection, models, budget, namespace, _BY_MAINTAIN if every else _AT_CLOSING)
+                saved_count += is_saved
+                if is_saved and every:
+                    models.remap(namespace)
     if every:
         heap.give_back()
     return files.counts_of(saved=saved_count, unsaved=unsaved)
+
+
+def renew(store: PostgresStore, models: Models, budget: int, namespace: str) -> None:
+    """Save the model of a namespace that many memories were written to since it was saved; what fails is left out.
+
+    Where another process has saved it, or saves it now, this one maps that file.
+    """
+    if _saves(store, budget):
+        with files.left_out(psycopg.Error), closing(store.own_connection()) as own:
+            _save(own, models, budget, namespace, _WHEN_GROWN)
+        models.remap(namespace)
+
+
+def _saves(store: PostgresStore, budget: int) -> bool:
+    return budget > 0 and store.is_embedded and store.in_whole is None
 
 
 def _large(models: Models) -> list[str]:
@@ -56,24 +101,27 @@ def _large_of(store: PostgresStore) -> list[str]:
     return [namespace for (namespace,) in store.rows("namespace_large", {"least": files.FEWEST})]
 
 
-def _save(store: PostgresStore, models: Models, budget: int, namespace: str, every: bool) -> bool:
+def _save(connection: Connection, models: Models, budget: int, namespace: str, way: _Way) -> bool:
     """Save the model of a namespace where that is due; return whether it is saved now."""
-    room = budget
-
-    def due(connection: Connection) -> State | None:
-        nonlocal room
-        room = budget - saved.disk_bytes(connection, but=namespace) if every else budget
-        return saved.due(connection, namespace) if room > 0 else None
-
-    if (state := store.on_idle(due)) is None:
-        return False
-    model = models.present((namespace,)).get(namespace)
-    if model is not None and model.state != state:
-        model = follow(store, model, budget) if state.follows(model.state) else None
-    if model is None and every:
-        model = mapped(store, namespace, budget) or load(store, namespace, room, 0)
-    return model is not None and store.on_idle(partial(_write, model=model, budget=budget, every=every))
+    with saved.alone(connection) as is_alone:
+        if not is_alone:
+            return False
+        with saved.begin(connection, namespace, way.patience) as begun:
+            model = None if begun is None else _model(connection, models, budget, begun, loads=way.loads)
+            if begun is None or model is None:
+                return False
+            return saved.finish(connection, begun, model, budget, makes_room=way.makes_room, patience=way.patience)
 
 
-def _write(connection: Connection, model: Model, budget: int, every: bool) -> bool:
-    return saved.save(connection, model, budget, makes_room=not every)
+def _model(connection: Connection, models: Models, budget: int, begun: saved.Begun, *, loads: bool) -> Model | None:
+    """Return a model of a namespace at the state of ``begun`` or a later one, from memory if it is there."""
+    one, state = _One(connection), begun.state
+    model = models.present((begun.namespace,)).get(begun.namespace)
+    if model is not None and model.state.place == state.place and model.state.sequence >= state.sequence:
+        return model
+    if model is not None:
+        model = follow(one, model, budget) if state.follows(model.state) else None
+    room = budget - saved.disk_bytes(connection, but=begun.namespace) if loads and model is None else 0
+    if room > 0:
+        model = mapped(one, begun.namespace, budget) or load(one, begun.namespace, room, 0)
+    return model

@@ -103,6 +103,7 @@ class Resident:
             lambda namespace, most, spare: load(store, namespace, most, spare),
             lambda model, most: follow(store, model, most),
             lambda namespace, most: mapped(store, namespace, most) if saved and store.is_embedded else None,
+            self._renew,
         )
         store.matching.budget = budget // _SHARE
         self._scopes: OrderedDict[str, _ScopeEntry] = OrderedDict()
@@ -123,6 +124,11 @@ class Resident:
         from semmem.stores.resident.saving import save
 
         return save(self._store, self.models, self._saved, every=every)
+
+    def _renew(self, namespace: str) -> None:
+        from semmem.stores.resident.saving import renew
+
+        renew(self._store, self.models, self._saved, namespace)
 
     def snapshot(
         self,

@@ -39,9 +39,6 @@ class _Register:
     def names(self) -> set[str]:
         return {name for (name,) in self._connection.execute(_SQL["saved_names"])}
 
-    def record(self, name: str) -> None:
-        self._connection.execute(_SQL["saved_set"], {"number": self._number, "name": name})
-
     def drop(self, name: str) -> None:
         self._connection.execute(_SQL["saved_drop"], {"name": name})
 
@@ -66,12 +63,26 @@ def is_fresh(connection: sqlite3.Connection, namespace: str, state: State) -> bo
 def save(connection: sqlite3.Connection, model: Model, most: int, *, makes_room: bool) -> bool:
     """Save a model whose state is that of the store; see stores/resident/saved.py. The caller holds the write lock.
 
-    Returns whether it is saved. Raises OSError.
+    Returns whether it is saved: without ``makes_room`` it is not where other files would give way. Raises OSError.
     """
     folder = _folder(connection)
     if folder is None or not _is_owners(folder) or not files.is_private(folder):
         return False
-    return files.save(_Register(connection, folder, int(model.state.created)), model, most, makes_room=makes_room)
+    block, number, name = model.block, int(model.state.created), files.new_name()
+    register = _Register(connection, folder, number)
+    others = files.in_the_way(register, block.file_bytes, most)
+    if others and not makes_room:
+        return False
+    for other in others:
+        register.drop(other)
+    files.write(folder / name, model.state, block)
+    try:
+        connection.execute(_SQL["saved_set"], {"number": number, "name": name})
+    except BaseException:
+        (folder / name).unlink(missing_ok=True)
+        raise
+    files.tidy(folder, register.names())
+    return True
 
 
 def shrink(connection: sqlite3.Connection, most: int) -> int:

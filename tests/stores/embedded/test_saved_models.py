@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +21,7 @@ from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres import saved as names
 from semmem.stores.resident import loading, saved, saving
+from semmem.stores.resident.block import Block
 from tests.stores.saving import ERASED, ERASURES, erase_beside_savers, fill, fill_into, opened, said, saved_in, standing
 from tests.stores.sqlite.bakery import ROOT, fresh
 
@@ -158,7 +161,11 @@ def test_while_a_file_is_erased_nobody_can_save_its_namespace(
     def erase_files(*arguments: Any) -> None:
         with psycopg.connect(server.ensure_running()) as other:
             other.execute("SET search_path TO semmem")
-            may_save.append(other.execute(names._SQL["saved_own"], {"namespace": "default"}).fetchone() is not None)
+            other.execute("SET lock_timeout TO '1ms'")
+            try:
+                may_save.append(other.execute(names._SQL["saved_own"], {"namespace": "default"}).fetchone() is not None)
+            except psycopg.errors.LockNotAvailable:
+                may_save.append(False)
         before(*arguments)
 
     monkeypatch.setattr(saved, "erase_files", erase_files)
@@ -183,16 +190,157 @@ def test_while_somebody_writes_closing_waits_for_nothing_and_saves_nothing(
 def test_what_is_forgotten_just_before_the_lock_is_taken_is_not_saved(
     embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = saving._write
+    before = saving._model
 
-    def late(*arguments: Any, **more: Any) -> bool:
+    def late(*arguments: Any, **more: Any) -> Any:
         with opened(embedded_url, resident_mb=0) as other:
             other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
         return before(*arguments, **more)
 
-    monkeypatch.setattr(saving, "_write", late)
+    monkeypatch.setattr(saving, "_model", late)
     fill(embedded_url)
     assert saved_in(folder) == set()
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that plans what somebody does once ``before`` or ``after`` the next file is written."""
+    write, plans = saved.write, {}
+
+    def written(*arguments: Any) -> None:
+        plans.pop("before", lambda: None)()
+        write(*arguments)
+        plans.pop("after", lambda: None)()
+
+    monkeypatch.setattr(saved, "write", written)
+    return plans.update
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("how", sorted(ERASURES))
+def test_what_erases_a_memory_while_its_namespace_is_saved_has_removed_the_file_and_nothing_is_saved(
+    embedded_url: str,
+    folder: Path,
+    meanwhile: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+    when: str,
+) -> None:
+    monkeypatch.setattr(saved, "MOST_BEHIND", 0)
+    work, options = ERASURES[how]
+    fill(embedded_url)
+    assert len(standing(folder, ERASED)) == 1
+    left = []
+
+    def erase() -> None:
+        with opened(embedded_url, **options) as other:
+            work(other)
+            left.extend(saved_in(folder))
+
+    with opened(embedded_url) as mem:
+        mem.update("mole", text="Somebody painted the mole.")
+        saved_names = partial(mem.store.rows, "saved_names", {})
+        meanwhile(**{when: erase})
+        mem.maintain()
+        assert (left, saved_in(folder), saved_names()) == ([], set(), [])
+
+
+def test_a_memory_that_is_erased_while_its_namespace_is_saved_stands_in_no_file(
+    embedded_url: str, folder: Path, meanwhile: Callable[..., None]
+) -> None:
+    def erase() -> None:
+        with opened(embedded_url, resident_mb=0) as other:
+            other.forget("gate", hard=True)
+            assert saved_in(folder) == set()
+
+    meanwhile(after=erase)
+    fill(embedded_url)
+    assert saved_in(folder) == set()
+
+
+def test_a_namespace_is_saved_while_others_write_to_it_and_erase_in_another_one(
+    embedded_url: str, folder: Path, meanwhile: Callable[..., None], read: list[str]
+) -> None:
+    def write() -> None:
+        with opened(embedded_url, resident_mb=0) as other:
+            other.remember("The Crane Gate is shut.", id="shut")
+            other.forget("quay")
+            other.forget("m0", namespace="other", hard=True)
+
+    with opened(embedded_url, resident_mb=0) as other:
+        fill_into(other, "other")
+    meanwhile(before=write)
+    fill(embedded_url)
+    assert len(saved_in(folder)) == 1
+    read.clear()
+    with opened(embedded_url) as mem, opened(embedded_url, resident_mb=0) as plain:
+        assert said(mem) == said(plain)
+        assert "shut" in dict(said(mem))
+    assert read == ["rows"]  # of the changes since
+
+
+def test_where_a_writer_holds_a_namespace_for_long_its_former_file_stays(
+    embedded_url: str,
+    server: EmbeddedServer,
+    folder: Path,
+    meanwhile: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(saving, "_BY_MAINTAIN", saving._BY_MAINTAIN._replace(patience="50ms"))
+    monkeypatch.setattr(saved, "MOST_BEHIND", 0)
+    fill(embedded_url)
+    (former,) = saved_in(folder)
+    with opened(embedded_url) as mem, psycopg.connect(server.ensure_running()) as other:
+        mem.remember("The gate is shut.", id="shut")
+        meanwhile(after=lambda: other.execute("UPDATE semmem.namespace SET changed_at = now()"))
+        mem.maintain()
+        assert saved_in(folder) == {former}
+        assert mem.store.rows("saved_names", {}) == [(former,)]
+        other.rollback()
+        assert mem.maintain()["saved"] == 1
+        assert former not in saved_in(folder)
+
+
+def test_a_namespace_that_another_process_saves_at_this_moment_is_left_to_it(
+    embedded_url: str, folder: Path, meanwhile: Callable[..., None]
+) -> None:
+    counts = []
+
+    def save() -> None:
+        with opened(embedded_url) as other:
+            counts.append(other.maintain().get("saved", 0))
+
+    meanwhile(before=save)
+    fill(embedded_url)
+    assert counts == [0]
+    assert len(saved_in(folder)) == 1
+
+
+def test_a_mapped_namespace_that_has_grown_is_saved_anew_and_mapped_while_the_process_goes_on(
+    embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "MOST_BEHIND", 3)
+    fill(embedded_url)
+    size = Block.whole_size.fget
+    assert size is not None
+    anew = property(lambda block: 1 << 40 if block.is_mapped else size(block))  # so none is built anew in memory
+    monkeypatch.setattr(Block, "whole_size", anew)
+    (former,) = saved_in(folder)
+    with opened(embedded_url) as mem, opened(embedded_url, resident_mb=0) as other:
+        said(mem)
+        models = mem._here.reader.models
+        for n in range(4):
+            assert saved_in(folder) == {former}
+            other.remember(f"The Crane Gate {n} is shut.", id=f"m{n}")
+            said(mem)
+        for _ in range(3000):
+            if saved_in(folder) != {former} and models._models["default"].behind == 0:
+                break
+            time.sleep(0.01)
+        assert models._models["default"].behind == 0
+        assert models._models["default"].is_mapped
+        assert said(mem) == said(other)
 
 
 def test_a_reader_waits_for_nobody_who_saves(embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +363,7 @@ def test_who_loses_the_connection_while_saving_leaves_no_file_behind_somebody_wh
 ) -> None:
     server = EmbeddedServer(tmp_path / "data")
     url, folder = f"embedded://{server.data}", server.data / "postgresql" / "models"
-    before = saved.new_file
+    before = saved.private_file
 
     def late(path: Path) -> Any:
         server.stop()
@@ -223,7 +371,7 @@ def test_who_loses_the_connection_while_saving_leaves_no_file_behind_somebody_wh
             other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
         return before(path)
 
-    monkeypatch.setattr(saved, "new_file", late)
+    monkeypatch.setattr(saved, "private_file", late)
     try:
         fill(url)
         assert saved_in(folder) == set()
@@ -237,7 +385,7 @@ _SAVING = """
 import itertools, os
 from semmem.stores.postgres import saved as names
 from semmem.stores.resident import saved
-saved.FEWEST, saved._MOST_BEHIND = 2, 0
+saved.FEWEST, saved.MOST_BEHIND = 2, 0
 
 def killed(*_):
     os.kill(os.getpid(), 9)
@@ -266,6 +414,20 @@ def test_a_process_that_is_killed_while_it_saves_leaves_what_is_not_used_and_the
     with opened(socket_url, resident_mb=0) as mem:
         mem.forget("gate", hard=True)
         assert saved_in(folder) == set()
+
+
+def test_what_a_process_leaves_that_is_killed_while_it_saves_the_next_one_that_saves_removes(
+    embedded_url: str, folder: Path
+) -> None:
+    fill(embedded_url)
+    (former,) = saved_in(folder)
+    assert fresh(embedded_url, f"{_SAVING}\nsaved._write = half\nsaving(1)").returncode == -9
+    assert len(saved_in(folder)) == 2
+    with opened(embedded_url) as mem:
+        fill_into(mem, "other")
+    (other,) = saved_in(folder) - {former}
+    with opened(embedded_url) as mem:
+        assert sorted(mem.store.rows("saved_names", {})) == sorted([(former,), (other,)])
 
 
 @pytest.mark.slow
@@ -351,7 +513,7 @@ def test_of_a_folder_that_was_moved_while_its_server_runs_nothing_is_forgotten_u
 def test_a_server_that_is_set_back_does_not_use_what_was_saved_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved, "_MOST_BEHIND", 0)
+    monkeypatch.setattr(saved, "MOST_BEHIND", 0)
     server = EmbeddedServer(tmp_path / "data")
     url, cluster = f"embedded://{server.data}", server.data / "postgresql" / "cluster"
     try:

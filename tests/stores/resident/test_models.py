@@ -33,6 +33,7 @@ class Large:
     """A model of 5,000 memories, whose reading eleven recalls from memory pay for; two take more than 100 bytes."""
 
     size, state = 60, STATE._replace(memories=5_000)
+    is_mapped, behind = False, 0
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
@@ -218,6 +219,61 @@ def test_a_namespace_whose_loading_failed_in_an_unknown_way_is_loaded_again() ->
     assert loads == ["n", "n"]
 
 
+def test_a_mapped_model_that_grows_is_saved_anew_once_in_a_thousand_changes_and_no_recall_waits() -> None:
+    class Mapped(Large):
+        is_mapped = True
+
+        def __init__(self, state: State, behind: int) -> None:
+            super().__init__("a")
+            self.state, self.behind = state, behind
+
+    def at(changes: int) -> State:
+        return Large.state._replace(sequence=changes, changes=changes)
+
+    asked, saves, go_on = 0, [], threading.Event()
+    models = Models(
+        100,
+        lambda namespace, most, spare: None,
+        lambda model, most: Mapped(at(asked), asked),  # type: ignore[arg-type, return-value]
+        lambda namespace, most: Mapped(at(asked), 0),  # type: ignore[arg-type, return-value]
+        lambda namespace: (saves.append(asked), go_on.wait(30)),  # type: ignore[arg-type, return-value]
+    )
+    for asked in (0, 1_000, 1_001, 1_500, 2_000):
+        assert "a" in models.current({"a": at(asked)})
+    go_on.set()
+    for thread in threading.enumerate():
+        if thread.name == "semmem-resident":
+            thread.join(30)
+    for asked in (2_000, 2_001, 2_500):
+        assert "a" in models.current({"a": at(asked)})
+    for thread in threading.enumerate():
+        if thread.name == "semmem-resident":
+            thread.join(30)
+    assert saves == [1_001, 2_001]
+    assert models._models["a"].behind == 2_500
+    models.remap("a")
+    assert models._models["a"].behind == 0
+
+
+def test_a_model_that_was_mapped_anew_meanwhile_stays_in_the_place_of_one_that_follows_from_the_former() -> None:
+    class Mapped(Large):
+        is_mapped = True
+
+    anew = Mapped("a")
+
+    def follow(model: object, most: int) -> Any:
+        models._models["a"] = anew  # type: ignore[assignment]
+        later = Large("a")
+        later.state = now
+        return later
+
+    models = Models(100, lambda namespace, most, spare: None, follow, lambda namespace, most: Mapped(namespace))  # type: ignore[arg-type, return-value]
+    now = Large.state._replace(sequence=Large.state.sequence + 1, changes=Large.state.changes + 1)
+    models.current({"a": Large.state})
+    assert models.current({"a": now})["a"] is not anew
+    assert models._models["a"] is anew
+
+
 def test_a_recall_goes_on_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread at interpreter shutdown")
@@ -226,7 +282,7 @@ def test_a_recall_goes_on_where_no_thread_can_be_started(monkeypatch: pytest.Mon
     models = Models(100, lambda namespace, most, spare: None, lambda model, most: None)
     for _ in range(5):
         assert models.current({"n": STATE._replace(memories=50_000)}) == {}
-    assert not models._loads_large
+    assert not models._is_busy
 
 
 def test_a_namespace_whose_model_was_dropped_is_loaded_again_while_recalls_go_on() -> None:

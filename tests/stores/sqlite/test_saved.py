@@ -354,7 +354,7 @@ def test_of_a_store_that_was_moved_while_it_is_open_nothing_is_forgotten_until_i
 _SAVING = """
 import itertools, os
 from semmem.stores.resident import saved
-saved.FEWEST, saved._MOST_BEHIND = 2, 0
+saved.FEWEST, saved.MOST_BEHIND = 2, 0
 
 def killed(*_):
     os.kill(os.getpid(), 9)
