@@ -278,7 +278,7 @@ def test_the_report_and_the_picture_have_each_system_and_what_failed() -> None:
     assert "| semmem | 400 | 2 | 3 | 120 / 120 | 5 | 62.5 |" in text
     assert "| LanceDB | 10 / 20 / 30 | 80 | 0.99 | 10 / 20 / 30 | 4 | 3 |" in text
     assert "- LanceDB, 2 times: forget: OSError: full\n- LanceDB, 1 times: degraded, dense: late" in text
-    assert "maintain is its upkeep. Upkeep, s: 1.5, 2.\n" in text
+    assert "maintain is its upkeep, in a process of its own. Upkeep, s: 1.5, 2.\n" in text
     assert "optimize is its upkeep. Upkeep, s: 1.5, 2, the last ended only after the load.\n" in text
     assert "- txtai is skipped." in text
     drawn = picture(result)
@@ -291,7 +291,7 @@ def test_the_report_and_the_picture_have_each_system_and_what_failed() -> None:
 @pytest.mark.timeout(600)  # processes of their own, on a machine that may be busy
 def test_a_run_fills_loads_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     few = ["bench", "mixed", "--memories", "60", "--namespaces", "3", "--seconds", "1", "--out", str(tmp_path)]
-    ours = [*few, "--system", "semmem", "--system", "semmem, SQLite"]
+    ours = [*few, "--upkeep", "0.2", "--system", "semmem", "--system", "semmem, SQLite"]
     done = CliRunner().invoke(app, [*ours, "--only-fill"])
     assert done.exit_code == 0, done.output
     assert not (tmp_path / "mixed.svg").exists()
@@ -306,6 +306,7 @@ def test_a_run_fills_loads_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert list(result["systems"]) == ["semmem", "semmem, SQLite"]
     assert all(one["load"]["errors_in_all"] == 0 for one in result["systems"].values())
     assert result["systems"]["semmem"]["load"]["memory"][0]["server_mb"] > 0
+    assert all(one["load"]["upkeep_s"] for one in result["systems"].values())
     assert (tmp_path / "mixed.md").read_text(encoding="utf-8") == markdown(result)
 
 

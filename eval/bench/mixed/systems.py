@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -110,11 +112,15 @@ def _batches(items: Iterator[Item], size: int = _LIST) -> Iterator[list[Item]]:
 class Embedded(System):
     """semmem, PostgreSQL."""
 
-    note = "embedded PostgreSQL, three legs, default settings, filled by lists of 50,000; maintain is its upkeep"
+    note = (
+        "embedded PostgreSQL, three legs, default settings, filled by lists of 50,000; the command semmem maintain is "
+        "its upkeep, in a process of its own"
+    )
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.degraded: list[str] = []
+        self._upkeep: subprocess.Popen[str] | None = None
         self._mem = semmem.connect(self._url(folder), embedder="none", pool_size=_THREADS)
 
     def _url(self, folder: Path) -> str:
@@ -140,10 +146,23 @@ class Embedded(System):
         self._mem.forget(id, namespace=namespace)
 
     def upkeep(self) -> None:
-        self._mem.maintain()
+        command = [sys.executable, "-m", "semmem", "maintain", "--url", self._url(self._folder)]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SEMMEM_")}
+        self._upkeep = subprocess.Popen(
+            command,
+            env={**kept, "SEMMEM_EMBEDDER": "none", "SEMMEM_CONFIG": ""},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        _, said = self._upkeep.communicate()
+        if self._upkeep.returncode:
+            raise RuntimeError(f"semmem maintain: {said.strip()}")
 
     def servers(self) -> list[int]:
-        return _pids(EmbeddedServer(self._folder).ensure_running())
+        upkeep = [] if self._upkeep is None or self._upkeep.poll() is not None else [self._upkeep.pid]
+        return _pids(EmbeddedServer(self._folder).ensure_running()) + upkeep
 
     def close(self) -> None:
         self._mem.close()
@@ -157,6 +176,9 @@ class OneFile(Embedded):
 
     def _url(self, folder: Path) -> str:
         return f"sqlite:{folder.absolute() / 'semmem.db'}"
+
+    def upkeep(self) -> None:
+        self._mem.maintain()
 
     def servers(self) -> list[int]:
         return []
