@@ -207,9 +207,9 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return a function that plans what somebody does once ``before`` or ``after`` the next file is written."""
     write, plans = saved.write, {}
 
-    def written(*arguments: Any) -> None:
+    def written(*arguments: Any, **more: Any) -> None:
         plans.pop("before", lambda: None)()
-        write(*arguments)
+        write(*arguments, **more)
         plans.pop("after", lambda: None)()
 
     monkeypatch.setattr(saved, "write", written)
@@ -257,6 +257,38 @@ def test_a_memory_that_is_erased_while_its_namespace_is_saved_stands_in_no_file(
     meanwhile(after=erase)
     fill(embedded_url)
     assert saved_in(folder) == set()
+
+
+def test_what_is_erased_after_a_file_was_begun_is_written_to_no_file_of_the_folder(
+    embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, left = saved.write, []
+
+    def late(*arguments: Any, **more: Any) -> None:
+        with opened(embedded_url, resident_mb=0) as other:
+            other.forget("gate", hard=True)
+        try:
+            write(*arguments, **more)
+        finally:
+            left.extend(saved_in(folder))
+
+    monkeypatch.setattr(saved, "write", late)
+    fill(embedded_url)
+    assert left == []
+
+
+def test_a_file_that_somebody_removes_who_did_not_see_its_name_yet_does_not_take_the_place_of_the_former(
+    embedded_url: str, folder: Path, meanwhile: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "MOST_BEHIND", 0)
+    fill(embedded_url)
+    (former,) = saved_in(folder)
+    with opened(embedded_url) as mem:
+        mem.update("mole", text="Somebody painted the mole.")
+        meanwhile(after=lambda: saved.tidy(folder, {former}))  # as an eraser in another namespace may
+        assert "saved" not in mem.maintain()
+        assert saved_in(folder) == {former}
+        assert mem.maintain()["saved"] == 1
 
 
 def test_a_namespace_is_saved_while_others_write_to_it_and_erase_in_another_one(
@@ -365,11 +397,11 @@ def test_who_loses_the_connection_while_saving_leaves_no_file_behind_somebody_wh
     url, folder = f"embedded://{server.data}", server.data / "postgresql" / "models"
     before = saved.private_file
 
-    def late(path: Path) -> Any:
+    def late(path: Path, **more: Any) -> Any:
         server.stop()
         with opened(url, resident_mb=0) as other:
             other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
-        return before(path)
+        return before(path, **more)
 
     monkeypatch.setattr(saved, "private_file", late)
     try:
