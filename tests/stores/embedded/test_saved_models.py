@@ -20,6 +20,7 @@ from semmem import transfer
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres import saved as names
+from semmem.stores.postgres.moving.copy import _Copy
 from semmem.stores.resident import loading, saved, saving
 from semmem.stores.resident.block import Block
 from tests.stores.saving import ERASED, ERASURES, erase_beside_savers, fill, fill_into, opened, said, saved_in, standing
@@ -99,6 +100,28 @@ def test_a_copy_takes_no_names_and_one_that_was_recalled_from_is_still_finished(
             assert said(mem) == before
     assert len(saved_in(folder)) == 1
     semmem.copy(store_url, embedded_url)
+    assert saved_in(folder) == set()
+
+
+def test_of_what_a_copy_brought_up_to_date_nothing_stays_that_was_saved_meanwhile(
+    embedded_url: str, store_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store_url)
+    semmem.copy(store_url, embedded_url)
+    with opened(store_url) as mem:
+        mem.forget("gate", hard=True)
+    take, saved_meanwhile = _Copy._take, []
+
+    def taken(*arguments: Any) -> None:
+        take(*arguments)
+        with opened(embedded_url) as mem:
+            said(mem)
+            said(mem)
+        saved_meanwhile.extend(standing(folder, ERASED))
+
+    monkeypatch.setattr(_Copy, "_take", taken)
+    semmem.copy(store_url, embedded_url)
+    assert len(saved_meanwhile) == 1
     assert saved_in(folder) == set()
 
 
