@@ -104,7 +104,7 @@ def begin(connection: Connection, namespace: str, patience: str) -> Iterator[Beg
     if not _is_due(connection, namespace):
         yield None
         return
-    connection.execute(_SQL["saved_left"])  # by itself: an eraser waits for these rows and has those waited for below
+    _remove_left(connection)
     begun = None
     try:
         with connection.transaction():
@@ -113,6 +113,17 @@ def begin(connection: Connection, namespace: str, patience: str) -> Iterator[Beg
     finally:
         if begun is not None:
             _end(connection, begun)
+
+
+def _remove_left(connection: Connection) -> None:
+    """Remove what killed processes left: here too, where one process after the other is killed before it finishes.
+
+    Not in the transaction that locks a namespace: an eraser waits for these rows and has that lock.
+    """
+    connection.execute(_SQL["saved_left"])
+    folder = _folder(connection)
+    if folder is not None and folder.is_dir():
+        files.tidy(folder, _names(connection))
 
 
 def _begun(connection: Connection, namespace: str, patience: str) -> Begun | None:

@@ -485,6 +485,15 @@ def test_what_a_process_leaves_that_is_killed_while_it_saves_the_next_one_that_s
         assert sorted(mem.store.rows("saved_names", {})) == sorted([(former,), (other,)])
 
 
+def test_of_processes_that_are_killed_while_they_save_only_the_last_has_left_a_file(
+    embedded_url: str, folder: Path
+) -> None:
+    fill(embedded_url, resident_mb=0)
+    for n in range(2):
+        assert fresh(embedded_url, f"{_SAVING}\nsaved._write = half\nsaving({n})").returncode == -9
+        assert len(saved_in(folder)) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_processes_that_save_beside_one_that_erases_bring_nothing_back(embedded_url: str, folder: Path) -> None:
