@@ -458,7 +458,7 @@ def saving(n):
 """
 
 
-@pytest.mark.parametrize("where", ["_write = half", "tidy = killed"], ids=["in a file", "before the commit"])
+@pytest.mark.parametrize("where", ["_write = half", "in_the_way = killed"], ids=["in a file", "before the commit"])
 def test_a_process_that_is_killed_while_it_saves_leaves_what_is_not_used_and_the_next_eraser_removes(
     embedded_url: str, socket_url: str, folder: Path, where: str
 ) -> None:
