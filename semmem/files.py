@@ -108,13 +108,14 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def private_file(path: Path) -> Iterator[BinaryIO]:
+def private_file(path: Path, *, is_claimed: bool = False) -> Iterator[BinaryIO]:
     """Yield a file to write, which is on disk at the end, and its owner's alone whatever the umask.
 
     It has its name from the beginning, so others must not know that name yet. After an error nothing is left. Raises
-    FileExistsError where ``path`` exists, and OSError where it cannot be written.
+    FileExistsError where ``path`` exists, or FileNotFoundError where it was ``claimed`` before and is gone, and OSError
+    where it cannot be written.
     """
-    handle = os.open(path, _PRIVATE, 0o600)
+    handle = os.open(path, _PRIVATE & ~(os.O_CREAT | os.O_EXCL) if is_claimed else _PRIVATE, 0o600)
     try:
         with os.fdopen(handle, "w+b") as out:
             os.fchmod(handle, 0o600)

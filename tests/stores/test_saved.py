@@ -347,6 +347,14 @@ def test_maintain_saves_a_large_namespace_anew_within_the_bytes_of_its_former_fi
         assert len(saved_in(folder) - {former}) == 1
 
 
+def test_maintain_saves_a_single_namespace_that_takes_more_than_saved_mb(url: str, folder: Path) -> None:
+    with opened(url) as mem:
+        fill_into(mem)
+        assert bounded(mem, 1_000).save(every=True) == {"saved": 1}
+    (name,) = saved_in(folder)
+    assert (folder / name).stat().st_size > 1_000
+
+
 def test_a_namespace_is_saved_anew_when_one_batch_changed_more_memories_than_may_follow(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

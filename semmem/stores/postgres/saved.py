@@ -2,14 +2,15 @@
 
 A model is saved in three steps, and writers wait for none of them longer than for another writer:
 
-1. ``begin`` records the name of a new file beside the former one, under the lock of the namespace's row, and returns
-   the state of the namespace. One process of all saves at a time.
+1. ``begin`` makes an empty file and records its name beside the former one, under the lock of the namespace's row, and
+   returns the state of the namespace. One process of all saves at a time.
 2. The file is written, of that state or of a later one, without a lock of a row.
-3. ``finish`` puts the new name in the place of the former one, under the lock of the row again, if both names still
-   stand there and the namespace has a state that follows from the one in the file.
+3. ``finish`` puts the new name in the place of the former one, under the lock of the row again, if both names and the
+   file still stand there and the namespace has a state that follows from the one in the file.
 
 Whoever erases holds the lock of the row and removes both names and both files (``erase``). So what was erased before
-step 1 is in no state that is written, and what was erased since leaves step 3 nothing to put.
+step 1 is in no state that is written, and what was erased since leaves step 2 a file without a name, which is gone as
+soon as it is closed, and step 3 nothing to put.
 
 Nothing is saved of a server that a URL names. Whoever erases removes the file whatever the URL of its connection, since
 the server says where its files are.
@@ -26,6 +27,7 @@ from typing import NamedTuple
 import psycopg
 from psycopg.types.json import Jsonb
 
+from semmem.files import claimed
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.postgres.typed import Connection, TupleRow, only
 from semmem.stores.resident import saved as files
@@ -102,14 +104,26 @@ def begin(connection: Connection, namespace: str, patience: str) -> Iterator[Beg
     if not _is_due(connection, namespace):
         yield None
         return
-    with connection.transaction():
-        connection.execute(_SQL["saved_left"])
-        begun = _begun(connection, namespace, patience)
+    _remove_left(connection)
+    begun = None
     try:
+        with connection.transaction():
+            begun = _begun(connection, namespace, patience)
         yield begun
     finally:
         if begun is not None:
             _end(connection, begun)
+
+
+def _remove_left(connection: Connection) -> None:
+    """Remove what killed processes left: here too, where one process after the other is killed before it finishes.
+
+    Not in the transaction that locks a namespace: an eraser waits for these rows and has that lock.
+    """
+    connection.execute(_SQL["saved_left"])
+    folder = _folder(connection)
+    if folder is not None and folder.is_dir():
+        files.tidy(folder, _names(connection))
 
 
 def _begun(connection: Connection, namespace: str, patience: str) -> Begun | None:
@@ -121,6 +135,7 @@ def _begun(connection: Connection, namespace: str, patience: str) -> Begun | Non
     name = files.new_name()
     value = Jsonb([_name(connection, namespace), name])
     connection.execute(_SQL["meta_set"], {"key": key_of(namespace), "value": value})
+    claimed(folder / name)
     return Begun(namespace, folder / name, state)
 
 
@@ -142,9 +157,9 @@ def finish(connection: Connection, begun: Begun, model: Model, most: int, *, mak
     block = model.block
     register = _Register(connection, begun.path.parent, begun.namespace)
     size = block.file_bytes
-    if not makes_room and files.in_the_way(register, size, most):
+    if not makes_room and set(files.in_the_way(register, size, most)) - {begun.path.name}:
         return False
-    files.write(begun.path, model.state, block)
+    files.write(begun.path, model.state, block, is_claimed=True)
     with connection.transaction():
         state = _owned(connection, begun.namespace, patience)
         if state is None:
@@ -153,7 +168,7 @@ def finish(connection: Connection, begun: Begun, model: Model, most: int, *, mak
         if state != before and not state.follows(before):
             return False
         where = {"key": key_of(begun.namespace), "name": begun.path.name}
-        if not connection.execute(_SQL["saved_end"], where).rowcount:
+        if not begun.path.exists() or not connection.execute(_SQL["saved_end"], where).rowcount:
             return False
         for name in files.in_the_way(register, size, most):
             register.drop(name)

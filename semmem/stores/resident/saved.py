@@ -147,9 +147,9 @@ def new_name() -> str:
     return f"{os.urandom(16).hex()}.model"
 
 
-def write(path: Path, state: State, block: Block) -> None:
-    """Write a block as a new file of a name that nobody knows yet. Raises OSError."""
-    with private_file(path) as out:
+def write(path: Path, state: State, block: Block, *, is_claimed: bool = False) -> None:
+    """Write a block as a new file of a name that nobody reads yet, or one that was claimed before. Raises OSError."""
+    with private_file(path, is_claimed=is_claimed) as out:
         _write(out, state, block.arrays())
 
 

@@ -20,6 +20,7 @@ from semmem import transfer
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres import saved as names
+from semmem.stores.postgres.moving.copy import _Copy
 from semmem.stores.resident import loading, saved, saving
 from semmem.stores.resident.block import Block
 from tests.stores.saving import ERASED, ERASURES, erase_beside_savers, fill, fill_into, opened, said, saved_in, standing
@@ -99,6 +100,28 @@ def test_a_copy_takes_no_names_and_one_that_was_recalled_from_is_still_finished(
             assert said(mem) == before
     assert len(saved_in(folder)) == 1
     semmem.copy(store_url, embedded_url)
+    assert saved_in(folder) == set()
+
+
+def test_of_what_a_copy_brought_up_to_date_nothing_stays_that_was_saved_meanwhile(
+    embedded_url: str, store_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store_url)
+    semmem.copy(store_url, embedded_url)
+    with opened(store_url) as mem:
+        mem.forget("gate", hard=True)
+    take, saved_meanwhile = _Copy._take, []
+
+    def taken(*arguments: Any) -> None:
+        take(*arguments)
+        with opened(embedded_url) as mem:
+            said(mem)
+            said(mem)
+        saved_meanwhile.extend(standing(folder, ERASED))
+
+    monkeypatch.setattr(_Copy, "_take", taken)
+    semmem.copy(store_url, embedded_url)
+    assert len(saved_meanwhile) == 1
     assert saved_in(folder) == set()
 
 
@@ -207,9 +230,9 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return a function that plans what somebody does once ``before`` or ``after`` the next file is written."""
     write, plans = saved.write, {}
 
-    def written(*arguments: Any) -> None:
+    def written(*arguments: Any, **more: Any) -> None:
         plans.pop("before", lambda: None)()
-        write(*arguments)
+        write(*arguments, **more)
         plans.pop("after", lambda: None)()
 
     monkeypatch.setattr(saved, "write", written)
@@ -257,6 +280,38 @@ def test_a_memory_that_is_erased_while_its_namespace_is_saved_stands_in_no_file(
     meanwhile(after=erase)
     fill(embedded_url)
     assert saved_in(folder) == set()
+
+
+def test_what_is_erased_after_a_file_was_begun_is_written_to_no_file_of_the_folder(
+    embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, left = saved.write, []
+
+    def late(*arguments: Any, **more: Any) -> None:
+        with opened(embedded_url, resident_mb=0) as other:
+            other.forget("gate", hard=True)
+        try:
+            write(*arguments, **more)
+        finally:
+            left.extend(saved_in(folder))
+
+    monkeypatch.setattr(saved, "write", late)
+    fill(embedded_url)
+    assert left == []
+
+
+def test_a_file_that_somebody_removes_who_did_not_see_its_name_yet_does_not_take_the_place_of_the_former(
+    embedded_url: str, folder: Path, meanwhile: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "MOST_BEHIND", 0)
+    fill(embedded_url)
+    (former,) = saved_in(folder)
+    with opened(embedded_url) as mem:
+        mem.update("mole", text="Somebody painted the mole.")
+        meanwhile(after=lambda: saved.tidy(folder, {former}))  # as an eraser in another namespace may
+        assert "saved" not in mem.maintain()
+        assert saved_in(folder) == {former}
+        assert mem.maintain()["saved"] == 1
 
 
 def test_a_namespace_is_saved_while_others_write_to_it_and_erase_in_another_one(
@@ -365,11 +420,11 @@ def test_who_loses_the_connection_while_saving_leaves_no_file_behind_somebody_wh
     url, folder = f"embedded://{server.data}", server.data / "postgresql" / "models"
     before = saved.private_file
 
-    def late(path: Path) -> Any:
+    def late(path: Path, **more: Any) -> Any:
         server.stop()
         with opened(url, resident_mb=0) as other:
             other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
-        return before(path)
+        return before(path, **more)
 
     monkeypatch.setattr(saved, "private_file", late)
     try:
@@ -403,7 +458,7 @@ def saving(n):
 """
 
 
-@pytest.mark.parametrize("where", ["_write = half", "tidy = killed"], ids=["in a file", "before the commit"])
+@pytest.mark.parametrize("where", ["_write = half", "in_the_way = killed"], ids=["in a file", "before the commit"])
 def test_a_process_that_is_killed_while_it_saves_leaves_what_is_not_used_and_the_next_eraser_removes(
     embedded_url: str, socket_url: str, folder: Path, where: str
 ) -> None:
@@ -428,6 +483,15 @@ def test_what_a_process_leaves_that_is_killed_while_it_saves_the_next_one_that_s
     (other,) = saved_in(folder) - {former}
     with opened(embedded_url) as mem:
         assert sorted(mem.store.rows("saved_names", {})) == sorted([(former,), (other,)])
+
+
+def test_of_processes_that_are_killed_while_they_save_only_the_last_has_left_a_file(
+    embedded_url: str, folder: Path
+) -> None:
+    fill(embedded_url, resident_mb=0)
+    for n in range(2):
+        assert fresh(embedded_url, f"{_SAVING}\nsaved._write = half\nsaving({n})").returncode == -9
+        assert len(saved_in(folder)) == 1
 
 
 @pytest.mark.slow

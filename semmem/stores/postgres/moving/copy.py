@@ -143,7 +143,9 @@ class _Copy:
             "finished": _together({name: digest.as_json() for name, digest in self.digests.items()}),
             "tables": {},
         }
-        self._write_note()
+        with self._two.transaction():
+            erase(self._two)  # what somebody saved meanwhile may hold what was erased in the source
+            self._write_note()
 
     def _take(self, tables: list[Table]) -> None:
         """Decide how to fill the target, and record in it which source it is a copy of."""
