@@ -2,14 +2,15 @@
 
 A model is saved in three steps, and writers wait for none of them longer than for another writer:
 
-1. ``begin`` records the name of a new file beside the former one, under the lock of the namespace's row, and returns
-   the state of the namespace. One process of all saves at a time.
-2. The file is written, of that state or of a later one, without a lock of a row.
-3. ``finish`` puts the new name in the place of the former one, under the lock of the row again, if both names still
-   stand there and the namespace has a state that follows from the one in the file.
+1. ``begin`` makes a new file, empty, and records its name beside the former one, under the lock of the namespace's row.
+   It yields the state of the namespace. One process of all saves at a time.
+2. ``finish`` writes the file, of that state or of a later one, without a lock of a row.
+3. It puts the new name in the place of the former one, under the lock of the row again, if the new one still stands
+   there and the namespace has the state in the file or one that follows from it.
 
 Whoever erases holds the lock of the row and removes both names and both files (``erase``). So what was erased before
-step 1 is in no state that is written, and what was erased since leaves step 3 nothing to put.
+step 1 is in no state that is written. What was erased since leaves step 2 no file, or one without a name, which is gone
+when it is closed; and step 3 nothing to put.
 
 Nothing is saved of a server that a URL names. Whoever erases removes the file whatever the URL of its connection, since
 the server says where its files are.
@@ -103,7 +104,6 @@ def begin(connection: Connection, namespace: str, patience: str) -> Iterator[Beg
         yield None
         return
     with connection.transaction():
-        connection.execute(_SQL["saved_left"])
         begun = _begun(connection, namespace, patience)
     try:
         yield begun
@@ -118,10 +118,11 @@ def _begun(connection: Connection, namespace: str, patience: str) -> Begun | Non
     folder = _folder(connection)
     if folder is None or folder.parent.stat().st_mode & 0o077 or not files.is_private(folder):
         return None
-    name = files.new_name()
-    value = Jsonb([_name(connection, namespace), name])
+    connection.execute(_SQL["saved_left"])  # which is under the lock, since erasers take it before a name
+    path = files.claim(folder)
+    value = Jsonb([_name(connection, namespace), path.name])
     connection.execute(_SQL["meta_set"], {"key": key_of(namespace), "value": value})
-    return Begun(namespace, folder / name, state)
+    return Begun(namespace, path, state)
 
 
 def _end(connection: Connection, begun: Begun) -> None:
@@ -174,10 +175,13 @@ def erase(connection: Connection, namespace: str | None = None) -> None:
     Names that came with a copy by another program, such as pg_dump, are forgotten: their files are not this store's.
     Raises StoreUnavailable where the saved model cannot be removed.
     """
-    statement = "saved_clear" if namespace is None else "meta_drop"
-    gone = connection.execute(_SQL[statement], {"key": key_of(namespace or "")}).rowcount > 0
+    where = {"key": key_of(namespace or "")}
+    recorded, dropped = ("saved_names", "saved_clear") if namespace is None else ("meta_get", "meta_drop")
+    gone = connection.execute(_SQL[recorded], where).fetchone() is not None
     if not gone and not _is_near(connection):
         return
+    if gone:  # on several nodes a statement that deletes nothing would still lock the names on all
+        connection.execute(_SQL[dropped], where)
     if (folder := _folder(connection)) is not None:
         files.erase_files(folder, _names(connection))
     elif gone and only(connection.execute(_SQL["saved_here"]))[0]:

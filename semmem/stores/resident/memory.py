@@ -38,8 +38,8 @@ class _Demand:
     """How often a namespace was asked without a model, how often it must be before loading, and recalls served.
 
     ``price`` is the number of recalls that pay for the loading of its model, 0 for a mapped one. ``dropped``: its model
-    was dropped before, to make room, or where others write what no model can follow. ``renewed``: how many changes the
-    namespace had when it was last to be saved anew.
+    was dropped before, to make room, or where others write what no model can follow. ``renewed``: how far its mapped
+    model was behind its file when it was last to be saved anew, or mapped then.
     """
 
     times: int = 0
@@ -179,7 +179,7 @@ class Models:
             due = demand.times >= demand.wait and not (self._is_busy and memories > _LARGE)
             looks = memories >= saved.FEWEST and (due or demand.times % _LOOKED == 1)
         if looks and (model := self._mapped(namespace, self._budget)) is not None:
-            demand.times = demand.served = 0
+            demand.times = demand.served = demand.renewed = 0
             demand.price = 0
             self._keep(model)
             return model
@@ -212,14 +212,14 @@ class Models:
             self._is_busy = False
 
     def _renew_if_grown(self, model: Model) -> None:
-        """Save a mapped model anew that many memories were written after, once in so many changes."""
+        """Save a mapped model anew that many memories were written after, and where that fails, after as many more."""
         if not model.is_mapped or model.behind <= saved.MOST_BEHIND:
             return
         with self._lock:
             demand = self._demands.setdefault(model.namespace, _Demand())
-            if self._is_busy or self._closed or 0 <= model.state.changes - demand.renewed < saved.MOST_BEHIND:
+            if self._is_busy or self._closed or model.behind - demand.renewed < saved.MOST_BEHIND:
                 return
-            demand.renewed = model.state.changes
+            demand.renewed = model.behind
             self._is_busy = True
         self._behind(partial(self._renew, model.namespace))
 
@@ -232,6 +232,7 @@ class Models:
         with self._lock:
             if namespace in self._models:
                 self._models[namespace] = later
+                self._demands.setdefault(namespace, _Demand()).renewed = later.behind
 
     def _begins(self, demand: _Demand, memories: int) -> bool:
         """Return whether a namespace may be loaded now: of large ones one at a time, the others ask the database."""

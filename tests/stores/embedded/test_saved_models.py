@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -209,8 +210,10 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def written(*arguments: Any) -> None:
         plans.pop("before", lambda: None)()
-        write(*arguments)
-        plans.pop("after", lambda: None)()
+        try:
+            write(*arguments)
+        finally:
+            plans.pop("after", lambda: None)()
 
     monkeypatch.setattr(saved, "write", written)
     return plans.update
@@ -257,6 +260,68 @@ def test_a_memory_that_is_erased_while_its_namespace_is_saved_stands_in_no_file(
     meanwhile(after=erase)
     fill(embedded_url)
     assert saved_in(folder) == set()
+
+
+def test_what_is_written_after_somebody_has_erased_stands_in_no_file_even_of_a_process_that_is_killed_then(
+    embedded_url: str, folder: Path, meanwhile: Callable[..., None]
+) -> None:
+    seen = []
+
+    def erase() -> None:
+        with opened(embedded_url, resident_mb=0) as other:
+            other.forget("gate", hard=True)
+
+    meanwhile(before=erase, after=lambda: seen.append(saved_in(folder)))
+    fill(embedded_url)
+    assert seen == [set()]
+
+
+def test_who_erases_waits_for_no_saver_who_waits_for_it(embedded_url: str, server: EmbeddedServer) -> None:
+    """A killed process has left the name of a file that it was writing."""
+    fill(embedded_url, resident_mb=0)
+    url = server.ensure_running()
+    connects = partial(psycopg.connect, url, autocommit=True, options="-c search_path=semmem")
+
+    def begin() -> tuple[str, list[Any]]:
+        with names.begin(saver, "default", "30s") as begun:
+            assert begun is not None
+            return begun.path.name, saver.execute(names._SQL["saved_names"]).fetchall()
+
+    with connects() as saver, connects() as other, connects() as watcher, ThreadPoolExecutor(1) as threads:
+        left = {"key": "saved default", "value": f'["{"0" * 32}.model", "{"1" * 32}.model"]'}
+        other.execute(names._SQL["meta_set"], left)
+        with other.transaction():
+            other.execute(names._SQL["saved_own"], {"namespace": "default"})
+            saving_now = threads.submit(begin)
+            waits = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
+            while watcher.execute(waits, (saver.info.backend_pid,)).fetchone() is None:
+                assert not saving_now.done()
+                time.sleep(0.01)
+            other.execute("SET LOCAL lock_timeout TO '100ms'")
+            names.erase(other, "default")
+        name, recorded = saving_now.result(30)
+        assert recorded == [(name,)]
+
+
+def test_who_erases_what_is_not_saved_locks_no_names(embedded_url: str, server: EmbeddedServer) -> None:
+    """On several nodes a statement that deletes nothing would lock them on all."""
+    fill(embedded_url, resident_mb=0)
+    url = server.ensure_running()
+    connects = partial(psycopg.connect, url, options="-c search_path=semmem -c lock_timeout=100ms")
+    with connects() as other, connects() as eraser:
+        other.execute("LOCK TABLE meta IN SHARE MODE")
+        names.erase(eraser, "default")
+        names.erase(eraser)
+
+
+def test_a_namespace_whose_first_file_cannot_be_written_has_no_name(
+    embedded_url: str, folder: Path, meanwhile: Callable[..., None]
+) -> None:
+    meanwhile(before=lambda: [path.unlink() for path in folder.iterdir()])
+    fill(embedded_url)
+    with opened(embedded_url, resident_mb=0) as mem:
+        rows = mem.store.run(lambda c: c.execute("SELECT key FROM meta WHERE starts_with(key, 'saved ')").fetchall())
+    assert rows == []
 
 
 def test_a_namespace_is_saved_while_others_write_to_it_and_erase_in_another_one(
@@ -363,15 +428,15 @@ def test_who_loses_the_connection_while_saving_leaves_no_file_behind_somebody_wh
 ) -> None:
     server = EmbeddedServer(tmp_path / "data")
     url, folder = f"embedded://{server.data}", server.data / "postgresql" / "models"
-    before = saved.private_file
+    before = saved._write
 
-    def late(path: Path) -> Any:
+    def late(*arguments: Any) -> None:
         server.stop()
         with opened(url, resident_mb=0) as other:
             other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
-        return before(path)
+        before(*arguments)
 
-    monkeypatch.setattr(saved, "private_file", late)
+    monkeypatch.setattr(saved, "_write", late)
     try:
         fill(url)
         assert saved_in(folder) == set()

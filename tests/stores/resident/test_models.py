@@ -255,6 +255,42 @@ def test_a_mapped_model_that_grows_is_saved_anew_once_in_a_thousand_changes_and_
     assert models._models["a"].behind == 0
 
 
+def test_a_mapped_model_that_grows_by_batches_is_saved_anew_after_a_thousand_memories_each_time() -> None:
+    """A batch is one change."""
+
+    class Mapped(Large):
+        is_mapped = True
+
+        def __init__(self, batches: int, behind: int) -> None:
+            super().__init__("a")
+            self.state, self.behind = at(batches), behind
+
+    def at(batches: int) -> State:
+        return Large.state._replace(sequence=batches, changes=batches)
+
+    now, file, saves = 0, 0, []
+
+    def renew(namespace: str) -> None:
+        nonlocal file
+        saves.append(now)
+        file = now
+        models.remap(namespace)
+
+    models = Models(
+        100,
+        lambda namespace, most, spare: None,
+        lambda model, most: Mapped(now, 400 * (now - file)),  # type: ignore[arg-type, return-value]
+        lambda namespace, most: Mapped(now, 400 * (now - file)),  # type: ignore[arg-type, return-value]
+        renew,
+    )
+    for now in range(8):
+        assert "a" in models.current({"a": at(now)})
+        for thread in threading.enumerate():
+            if thread.name == "semmem-resident":
+                thread.join(30)
+    assert saves == [3, 6]
+
+
 def test_a_model_that_was_mapped_anew_meanwhile_stays_in_the_place_of_one_that_follows_from_the_former() -> None:
     class Mapped(Large):
         is_mapped = True
