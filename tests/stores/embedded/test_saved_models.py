@@ -249,17 +249,79 @@ def test_what_erases_a_memory_while_its_namespace_is_saved_has_removed_the_file_
         assert (left, saved_in(folder), saved_names()) == ([], set(), [])
 
 
-def test_a_memory_that_is_erased_while_its_namespace_is_saved_stands_in_no_file(
-    embedded_url: str, folder: Path, meanwhile: Callable[..., None]
-) -> None:
-    def erase() -> None:
-        with opened(embedded_url, resident_mb=0) as other:
-            other.forget("gate", hard=True)
-            assert saved_in(folder) == set()
+def _advance(mem: semmem.Semmem) -> None:
+    """Change memories as a new extraction does, which no change names."""
+    mem.store.run(lambda c: c.execute("UPDATE namespace SET seq = seq + 1"))
 
-    meanwhile(after=erase)
+
+@pytest.mark.parametrize(
+    "work",
+    [lambda mem: mem.forget("gate", hard=True), lambda mem: mem.drop_namespace("default"), _advance],
+    ids=["a hard forget", "a drop", "what no change names"],
+)
+def test_a_namespace_that_loses_its_history_while_it_is_saved_is_not_saved(
+    embedded_url: str, folder: Path, meanwhile: Callable[..., None], work: Callable[[semmem.Semmem], None]
+) -> None:
+    def changed() -> None:
+        with opened(embedded_url, resident_mb=0) as other:
+            work(other)
+
+    fill(embedded_url, resident_mb=0)
+    meanwhile(after=changed)
+    with opened(embedded_url) as mem:
+        assert "saved" not in mem.maintain()
+        assert saved_in(folder) == set()
+        assert mem.store.rows("saved_names", {}) == []
+
+
+def test_who_closes_reads_no_namespace_to_save_it(embedded_url: str, folder: Path, read: list[str]) -> None:
     fill(embedded_url)
+    with opened(embedded_url) as mem, opened(embedded_url, resident_mb=0) as other:
+        said(mem)
+        other.drop_namespace("default")
+        fill_into(other)
+        read.clear()
+    assert read == []
     assert saved_in(folder) == set()
+
+
+def test_who_saves_a_mapped_namespace_by_maintain_maps_the_new_file(
+    embedded_url: str, monkeypatch: pytest.MonkeyPatch, read: list[str]
+) -> None:
+    monkeypatch.setattr(saved, "MOST_BEHIND", 0)
+    fill(embedded_url)
+    with opened(embedded_url) as mem:
+        said(mem)
+        mem.remember("The gate is shut.", id="shut")
+        assert mem.maintain()["saved"] == 1
+        read.clear()
+        assert "shut" in dict(said(mem))
+    assert read == []
+
+
+def test_what_another_process_has_erased_is_in_no_file_of_one_that_has_it_in_memory(
+    embedded_url: str, folder: Path
+) -> None:
+    fill(embedded_url)
+    with opened(embedded_url) as mem:
+        said(mem)
+        assert mem.resident
+        with opened(embedded_url, resident_mb=0) as other:
+            other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
+        assert mem.maintain()["saved"] == 1
+        assert len(saved_in(folder)) == 1
+        assert standing(folder, ERASED) == []
+
+
+def test_a_namespace_that_another_process_has_made_anew_is_saved_as_it_is_now(embedded_url: str, folder: Path) -> None:
+    fill(embedded_url)
+    with opened(embedded_url) as mem, opened(embedded_url, resident_mb=0) as other:
+        said(mem)
+        other.drop_namespace("default")
+        fill_into(other)
+        assert mem.maintain()["saved"] == 1
+        assert len(saved_in(folder)) == 1
+        assert standing(folder, ERASED) == []
 
 
 def test_what_is_written_after_somebody_has_erased_stands_in_no_file_even_of_a_process_that_is_killed_then(
