@@ -192,10 +192,10 @@ class Models:
             finally:
                 if memories > _LARGE:
                     self._is_busy = False
-        self._behind(load)
+        self._on_a_thread(load)
         return None
 
-    def _behind(self, work: Callable[[], object]) -> None:
+    def _on_a_thread(self, work: Callable[[], object]) -> None:
         """Do what is large on a thread of its own, then give the heaps of all threads back: no recall waits for it."""
 
         def all_of_it() -> None:
@@ -221,7 +221,7 @@ class Models:
                 return
             demand.renewed = model.behind
             self._is_busy = True
-        self._behind(partial(self._renew, model.namespace))
+        self._on_a_thread(partial(self._renew, model.namespace))
 
     def remap(self, namespace: str) -> None:
         """Let the file that has just been saved take the place of a mapped model, which may be of an earlier file."""

@@ -251,25 +251,34 @@ def test_what_erases_a_memory_while_its_namespace_is_saved_has_removed_the_file_
 
 def _advance(mem: semmem.Semmem) -> None:
     """Change memories as a new extraction does, which no change names."""
-    mem.store.run(lambda c: c.execute("UPDATE namespace SET seq = seq + 1"))
+    mem.store.run(lambda c: c.execute("UPDATE namespace SET revision = revision + 1"))
+
+
+def _begin_drop(mem: semmem.Semmem) -> None:
+    """Begin to drop a namespace; a killed process goes no further."""
+    mem.store.run(lambda c: c.execute("UPDATE namespace SET dropping = ords"))
 
 
 @pytest.mark.parametrize(
     "work",
-    [lambda mem: mem.forget("gate", hard=True), lambda mem: mem.drop_namespace("default"), _advance],
-    ids=["a hard forget", "a drop", "what no change names"],
+    [lambda mem: mem.forget("gate", hard=True), lambda mem: mem.drop_namespace("default"), _begin_drop, _advance],
+    ids=["a hard forget", "a drop", "a drop that is not done", "what no change names"],
 )
 def test_a_namespace_that_loses_its_history_while_it_is_saved_is_not_saved(
     embedded_url: str, folder: Path, meanwhile: Callable[..., None], work: Callable[[semmem.Semmem], None]
 ) -> None:
+    done = []
+
     def changed() -> None:
         with opened(embedded_url, resident_mb=0) as other:
             work(other)
+            done.append(True)
 
     fill(embedded_url, resident_mb=0)
     meanwhile(after=changed)
     with opened(embedded_url) as mem:
         assert "saved" not in mem.maintain()
+        assert done == [True]
         assert saved_in(folder) == set()
         assert mem.store.rows("saved_names", {}) == []
 
@@ -317,8 +326,10 @@ def test_a_namespace_that_another_process_has_made_anew_is_saved_as_it_is_now(em
     fill(embedded_url)
     with opened(embedded_url) as mem, opened(embedded_url, resident_mb=0) as other:
         said(mem)
-        other.drop_namespace("default")
-        fill_into(other)
+        other.rename_namespace("default", "former")
+        other.remember("The Crane Gate is shut.", id="shut")
+        other.remember("Mila saw it.", id="saw")
+        other.drop_namespace("former")
         assert mem.maintain()["saved"] == 1
         assert len(saved_in(folder)) == 1
         assert standing(folder, ERASED) == []
