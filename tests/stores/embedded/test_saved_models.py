@@ -335,6 +335,20 @@ def test_a_namespace_that_another_process_has_made_anew_is_saved_as_it_is_now(em
         assert standing(folder, ERASED) == []
 
 
+def test_maintain_saves_a_single_mapped_namespace_whose_file_is_larger_than_saved_mb(
+    embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "MOST_BEHIND", 0)
+    fill(embedded_url)
+    (former,) = saved_in(folder)
+    with opened(embedded_url) as mem:
+        said(mem)
+        mem.remember("The gate is shut.", id="shut")
+        mem._here.reader._saved = (folder / former).stat().st_size // 2
+        assert mem.maintain()["saved"] == 1
+        assert saved_in(folder) != {former}
+
+
 def test_what_is_written_after_somebody_has_erased_stands_in_no_file_even_of_a_process_that_is_killed_then(
     embedded_url: str, folder: Path, meanwhile: Callable[..., None]
 ) -> None:
