@@ -29,7 +29,6 @@ __all__ = [
     "keep_state",
     "must_be_free",
     "new_file",
-    "private_file",
     "private_folder",
     "settings_folder",
     "state",
@@ -91,40 +90,24 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     """
     must_be_free(path, force=force)
     part = path.parent / f".{os.urandom(8).hex()}.part"
-    try:
-        with private_file(part) as out:
-            yield out
-        must_be_free(path, force=force)
-        if force:
-            part.replace(path)
-        else:
-            _named(part, path)
-    except BaseException as error:
-        part.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename in (None, str(part)):
-            error.filename = str(path)
-        raise
-    _sync(path.parent)
-
-
-@contextmanager
-def private_file(path: Path, *, is_claimed: bool = False) -> Iterator[BinaryIO]:
-    """Yield a file to write, which is on disk at the end, and its owner's alone whatever the umask.
-
-    It has its name from the beginning, so others must not know that name yet. After an error nothing is left. Raises
-    FileExistsError where ``path`` exists, or FileNotFoundError where it was ``claimed`` before and is gone, and OSError
-    where it cannot be written.
-    """
-    handle = os.open(path, _PRIVATE & ~(os.O_CREAT | os.O_EXCL) if is_claimed else _PRIVATE, 0o600)
+    handle = os.open(part, _PRIVATE, 0o600)
     try:
         with os.fdopen(handle, "w+b") as out:
-            os.fchmod(handle, 0o600)
+            os.fchmod(handle, 0o600)  # whatever the umask
             yield out
             out.flush()
             os.fsync(handle)
-    except BaseException:
-        path.unlink(missing_ok=True)
+            must_be_free(path, force=force)
+            if force:
+                part.replace(path)
+            else:
+                _named(part, path)
+    except BaseException as error:
+        part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+            error.filename = str(path)  # writing to an open file names none
         raise
+    _sync(path.parent)
 
 
 def private_folder(folder: Path) -> None:

@@ -2,15 +2,15 @@
 
 A model is saved in three steps, and writers wait for none of them longer than for another writer:
 
-1. ``begin`` makes an empty file and records its name beside the former one, under the lock of the namespace's row, and
-   returns the state of the namespace. One process of all saves at a time.
-2. The file is written, of that state or of a later one, without a lock of a row.
-3. ``finish`` puts the new name in the place of the former one, under the lock of the row again, if both names and the
-   file still stand there and the namespace has a state that follows from the one in the file.
+1. ``begin`` makes a new file, empty, and records its name beside the former one, under the lock of the namespace's row.
+   It yields the state of the namespace. One process of all saves at a time.
+2. ``finish`` writes the file, of that state or of a later one, without a lock of a row.
+3. It puts the new name in the place of the former one, under the lock of the row again, if the new one and its file
+   still stand there and the namespace has the state in the file or one that follows from it.
 
 Whoever erases holds the lock of the row and removes both names and both files (``erase``). So what was erased before
-step 1 is in no state that is written, and what was erased since leaves step 2 a file without a name, which is gone as
-soon as it is closed, and step 3 nothing to put.
+step 1 is in no state that is written. What was erased since leaves step 2 no file, or one without a name, which is gone
+when it is closed; and step 3 nothing to put.
 
 Nothing is saved of a server that a URL names. Whoever erases removes the file whatever the URL of its connection, since
 the server says where its files are.
@@ -27,7 +27,6 @@ from typing import NamedTuple
 import psycopg
 from psycopg.types.json import Jsonb
 
-from semmem.files import claimed
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.postgres.typed import Connection, TupleRow, only
 from semmem.stores.resident import saved as files
@@ -118,7 +117,7 @@ def begin(connection: Connection, namespace: str, patience: str) -> Iterator[Beg
 def _remove_left(connection: Connection) -> None:
     """Remove what killed processes left: here too, where one process after the other is killed before it finishes.
 
-    Not in the transaction that locks a namespace: an eraser waits for these rows and has that lock.
+    Not in the transaction that locks a namespace: an eraser has that lock and waits for these names.
     """
     connection.execute(_SQL["saved_left"])
     folder = _folder(connection)
@@ -132,11 +131,10 @@ def _begun(connection: Connection, namespace: str, patience: str) -> Begun | Non
     folder = _folder(connection)
     if folder is None or folder.parent.stat().st_mode & 0o077 or not files.is_private(folder):
         return None
-    name = files.new_name()
-    value = Jsonb([_name(connection, namespace), name])
+    path = files.claim(folder)
+    value = Jsonb([_name(connection, namespace), path.name])
     connection.execute(_SQL["meta_set"], {"key": key_of(namespace), "value": value})
-    claimed(folder / name)
-    return Begun(namespace, folder / name, state)
+    return Begun(namespace, path, state)
 
 
 def _end(connection: Connection, begun: Begun) -> None:
@@ -157,9 +155,9 @@ def finish(connection: Connection, begun: Begun, model: Model, most: int, *, mak
     block = model.block
     register = _Register(connection, begun.path.parent, begun.namespace)
     size = block.file_bytes
-    if not makes_room and set(files.in_the_way(register, size, most)) - {begun.path.name}:
+    if not makes_room and files.in_the_way(register, size, most):
         return False
-    files.write(begun.path, model.state, block, is_claimed=True)
+    files.write(begun.path, model.state, block)
     with connection.transaction():
         state = _owned(connection, begun.namespace, patience)
         if state is None:
@@ -169,7 +167,7 @@ def finish(connection: Connection, begun: Begun, model: Model, most: int, *, mak
             return False
         where = {"key": key_of(begun.namespace), "name": begun.path.name}
         if not begun.path.exists() or not connection.execute(_SQL["saved_end"], where).rowcount:
-            return False
+            return False  # somebody who did not see its name yet may have removed the file
         for name in files.in_the_way(register, size, most):
             register.drop(name)
         files.tidy(register.folder, register.names())
@@ -189,10 +187,13 @@ def erase(connection: Connection, namespace: str | None = None) -> None:
     Names that came with a copy by another program, such as pg_dump, are forgotten: their files are not this store's.
     Raises StoreUnavailable where the saved model cannot be removed.
     """
-    statement = "saved_clear" if namespace is None else "meta_drop"
-    gone = connection.execute(_SQL[statement], {"key": key_of(namespace or "")}).rowcount > 0
+    where = {"key": key_of(namespace or "")}
+    recorded, dropped = ("saved_names", "saved_clear") if namespace is None else ("meta_get", "meta_drop")
+    gone = connection.execute(_SQL[recorded], where).fetchone() is not None
     if not gone and not _is_near(connection):
         return
+    if gone:  # on several nodes a statement that deletes nothing would still lock the names on all
+        connection.execute(_SQL[dropped], where)
     if (folder := _folder(connection)) is not None:
         files.erase_files(folder, _names(connection))
     elif gone and only(connection.execute(_SQL["saved_here"]))[0]:

@@ -29,6 +29,8 @@ Nor is it waited for where its model was dropped before: one that is dropped aga
 """
 _LOOKED = 32
 """Every so many recalls of a namespace that is not in memory look for a model that another process has saved since."""
+_RENEWAL_S = 60
+"""How long who closes waits for a namespace that is being saved anew."""
 _MOST_DEMANDS = 10_000
 """The number of namespaces whose recalls are counted."""
 
@@ -38,8 +40,8 @@ class _Demand:
     """How often a namespace was asked without a model, how often it must be before loading, and recalls served.
 
     ``price`` is the number of recalls that pay for the loading of its model, 0 for a mapped one. ``dropped``: its model
-    was dropped before, to make room, or where others write what no model can follow. ``renewed``: how many changes the
-    namespace had when it was last to be saved anew.
+    was dropped before, to make room, or where others write what no model can follow. ``renewed``: how far its mapped
+    model was behind its file when it was last to be saved anew, or mapped then.
     """
 
     times: int = 0
@@ -86,6 +88,7 @@ class Models:
         self._load, self._follow, self._mapped, self._renew = load, follow, mapped, renew
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._demands: OrderedDict[str, _Demand] = OrderedDict()
+        self._renewing: threading.Thread | None = None
         self._is_busy = False  # a thread loads a large namespace, or saves one
         self._closed = False
         self._lock = Lock()
@@ -179,7 +182,7 @@ class Models:
             due = demand.times >= demand.wait and not (self._is_busy and memories > _LARGE)
             looks = memories >= saved.FEWEST and (due or demand.times % _LOOKED == 1)
         if looks and (model := self._mapped(namespace, self._budget)) is not None:
-            demand.times = demand.served = 0
+            demand.times = demand.served = demand.renewed = 0
             demand.price = 0
             self._keep(model)
             return model
@@ -192,11 +195,14 @@ class Models:
             finally:
                 if memories > _LARGE:
                     self._is_busy = False
-        self._behind(load)
+        self._on_a_thread(load)
         return None
 
-    def _behind(self, work: Callable[[], object]) -> None:
-        """Do what is large on a thread of its own, then give the heaps of all threads back: no recall waits for it."""
+    def _on_a_thread(self, work: Callable[[], object]) -> threading.Thread | None:
+        """Do what is large on a thread of its own, then give the heaps of all threads back: no recall waits for it.
+
+        Returns None where no thread can be started.
+        """
 
         def all_of_it() -> None:
             try:
@@ -208,20 +214,27 @@ class Models:
         thread = threading.Thread(target=partial(copy_context().run, all_of_it), name="semmem-resident", daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # no thread can be started while the process ends
+        except RuntimeError:  # as while the process ends
             self._is_busy = False
+            return None
+        return thread
 
     def _renew_if_grown(self, model: Model) -> None:
-        """Save a mapped model anew that many memories were written after, once in so many changes."""
+        """Save a mapped model anew that many memories were written after, and where that fails, after as many more."""
         if not model.is_mapped or model.behind <= saved.MOST_BEHIND:
             return
         with self._lock:
             demand = self._demands.setdefault(model.namespace, _Demand())
-            if self._is_busy or self._closed or 0 <= model.state.changes - demand.renewed < saved.MOST_BEHIND:
+            if self._is_busy or self._closed or model.behind - demand.renewed < saved.MOST_BEHIND:
                 return
-            demand.renewed = model.state.changes
+            demand.renewed = model.behind
             self._is_busy = True
-        self._behind(partial(self._renew, model.namespace))
+        self._renewing = self._on_a_thread(partial(self._renew, model.namespace))
+
+    def end_renewing(self) -> None:
+        """Wait for a namespace that is being saved anew, a minute at most: nothing else can be saved meanwhile."""
+        if self._renewing is not None:
+            self._renewing.join(_RENEWAL_S)
 
     def remap(self, namespace: str) -> None:
         """Let the file that has just been saved take the place of a mapped model, which may be of an earlier file."""
@@ -232,6 +245,7 @@ class Models:
         with self._lock:
             if namespace in self._models:
                 self._models[namespace] = later
+                self._demands.setdefault(namespace, _Demand()).renewed = later.behind
 
     def _begins(self, demand: _Demand, memories: int) -> bool:
         """Return whether a namespace may be loaded now: of large ones one at a time, the others ask the database."""

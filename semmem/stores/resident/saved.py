@@ -29,7 +29,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.files import is_part, private_file, private_folder
+from semmem.files import is_part, private_folder
 from semmem.model.errors import SemmemError, StoreUnavailable
 from semmem.stores.resident.block import Block, Rows, aligned
 from semmem.stores.resident.model import State
@@ -39,6 +39,7 @@ __all__ = [
     "MOST_BEHIND",
     "Register",
     "bytes_of",
+    "claim",
     "counts_of",
     "erase_files",
     "in_the_way",
@@ -46,7 +47,6 @@ __all__ = [
     "is_private",
     "left_out",
     "load",
-    "new_name",
     "path_of",
     "shrink",
     "tidy",
@@ -142,15 +142,22 @@ def in_the_way(register: Register, size: int, most: int) -> list[str]:
     return going
 
 
-def new_name() -> str:
-    """Return a name for a file that is to be written."""
-    return f"{os.urandom(16).hex()}.model"
+def claim(folder: Path) -> Path:
+    """Make an empty file of a name drawn by chance, its owner's alone, under the lock of the store. Raises OSError."""
+    path = folder / f"{os.urandom(16).hex()}.model"
+    path.touch(0o600, exist_ok=False)
+    return path
 
 
-def write(path: Path, state: State, block: Block, *, is_claimed: bool = False) -> None:
-    """Write a block as a new file of a name that nobody reads yet, or one that was claimed before. Raises OSError."""
-    with private_file(path, is_claimed=is_claimed) as out:
+def write(path: Path, state: State, block: Block) -> None:
+    """Write a block into a file that was claimed, to be on disk at the end. Raises OSError, also where it is erased.
+
+    An erased file is not made again: what is written then has no name, and goes when the file is closed.
+    """
+    with path.open("r+b") as out:
         _write(out, state, block.arrays())
+        out.flush()
+        os.fsync(out.fileno())
 
 
 def shrink(register: Register, most: int) -> int:
@@ -227,11 +234,12 @@ def bytes_of(register: Register) -> int:
 
 
 def _named(register: Register, *, but: str | None = None) -> dict[str, os.stat_result]:
-    """Return the status of each file that the store names, but for one."""
+    """Return the status of each file that the store names, but for one, and for empty ones, which are to be written."""
     named = {}
     for name in register.names() - {but}:
         with suppress(OSError):
-            named[name] = (register.folder / name).stat()
+            if (status := (register.folder / name).stat()).st_size:
+                named[name] = status
     return named
 
 

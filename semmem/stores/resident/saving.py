@@ -79,7 +79,7 @@ def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> d
 def renew(store: PostgresStore, models: Models, budget: int, namespace: str) -> None:
     """Save the model of a namespace that many memories were written to since it was saved; what fails is left out.
 
-    Where another process has saved it, or saves it now, this one maps that file.
+    Where another process has saved it meanwhile, this one maps that file.
     """
     if _saves(store, budget):
         with files.left_out(psycopg.Error), closing(store.own_connection()) as own:

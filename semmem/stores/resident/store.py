@@ -115,6 +115,7 @@ class Resident:
 
     def close(self) -> None:
         """Save and drop the models, and drop what filters match; the store stays open."""
+        self.models.end_renewing()
         self.save()
         self.models.clear()
         self._store.matching.clear()

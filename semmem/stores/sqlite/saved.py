@@ -68,18 +68,19 @@ def save(connection: sqlite3.Connection, model: Model, most: int, *, makes_room:
     folder = _folder(connection)
     if folder is None or not _is_owners(folder) or not files.is_private(folder):
         return False
-    block, number, name = model.block, int(model.state.created), files.new_name()
+    block, number = model.block, int(model.state.created)
     register = _Register(connection, folder, number)
     others = files.in_the_way(register, block.file_bytes, most)
     if others and not makes_room:
         return False
     for other in others:
         register.drop(other)
-    files.write(folder / name, model.state, block)
+    path = files.claim(folder)
     try:
-        connection.execute(_SQL["saved_set"], {"number": number, "name": name})
+        files.write(path, model.state, block)
+        connection.execute(_SQL["saved_set"], {"number": number, "name": path.name})
     except BaseException:
-        (folder / name).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
     files.tidy(folder, register.names())
     return True

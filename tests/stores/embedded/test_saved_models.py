@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -230,10 +232,12 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return a function that plans what somebody does once ``before`` or ``after`` the next file is written."""
     write, plans = saved.write, {}
 
-    def written(*arguments: Any, **more: Any) -> None:
+    def written(*arguments: Any) -> None:
         plans.pop("before", lambda: None)()
-        write(*arguments, **more)
-        plans.pop("after", lambda: None)()
+        try:
+            write(*arguments)
+        finally:
+            plans.pop("after", lambda: None)()
 
     monkeypatch.setattr(saved, "write", written)
     return plans.update
@@ -269,17 +273,166 @@ def test_what_erases_a_memory_while_its_namespace_is_saved_has_removed_the_file_
         assert (left, saved_in(folder), saved_names()) == ([], set(), [])
 
 
-def test_a_memory_that_is_erased_while_its_namespace_is_saved_stands_in_no_file(
+def _advance(mem: semmem.Semmem) -> None:
+    """Change memories as a new extraction does, which no change names."""
+    mem.store.run(lambda c: c.execute("UPDATE namespace SET revision = revision + 1"))
+
+
+def _begin_drop(mem: semmem.Semmem) -> None:
+    """Begin to drop a namespace; a killed process goes no further."""
+    mem.store.run(lambda c: c.execute("UPDATE namespace SET dropping = ords"))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [lambda mem: mem.forget("gate", hard=True), lambda mem: mem.drop_namespace("default"), _begin_drop, _advance],
+    ids=["a hard forget", "a drop", "a drop that is not done", "what no change names"],
+)
+def test_a_namespace_that_loses_its_history_while_it_is_saved_is_not_saved(
+    embedded_url: str, folder: Path, meanwhile: Callable[..., None], work: Callable[[semmem.Semmem], None]
+) -> None:
+    done = []
+
+    def changed() -> None:
+        with opened(embedded_url, resident_mb=0) as other:
+            work(other)
+            done.append(True)
+
+    fill(embedded_url, resident_mb=0)
+    meanwhile(after=changed)
+    with opened(embedded_url) as mem:
+        assert "saved" not in mem.maintain()
+        assert done == [True]
+        assert saved_in(folder) == set()
+        assert mem.store.rows("saved_names", {}) == []
+
+
+def test_who_closes_reads_no_namespace_to_save_it(embedded_url: str, folder: Path, read: list[str]) -> None:
+    fill(embedded_url)
+    with opened(embedded_url) as mem, opened(embedded_url, resident_mb=0) as other:
+        said(mem)
+        other.drop_namespace("default")
+        fill_into(other)
+        read.clear()
+    assert read == []
+    assert saved_in(folder) == set()
+
+
+def test_who_saves_a_mapped_namespace_by_maintain_maps_the_new_file(
+    embedded_url: str, monkeypatch: pytest.MonkeyPatch, read: list[str]
+) -> None:
+    monkeypatch.setattr(saved, "MOST_BEHIND", 0)
+    fill(embedded_url)
+    with opened(embedded_url) as mem:
+        said(mem)
+        mem.remember("The gate is shut.", id="shut")
+        assert mem.maintain()["saved"] == 1
+        read.clear()
+        assert "shut" in dict(said(mem))
+    assert read == []
+
+
+def test_what_another_process_has_erased_is_in_no_file_of_one_that_has_it_in_memory(
+    embedded_url: str, folder: Path
+) -> None:
+    fill(embedded_url)
+    with opened(embedded_url) as mem:
+        said(mem)
+        assert mem.resident
+        with opened(embedded_url, resident_mb=0) as other:
+            other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
+        assert mem.maintain()["saved"] == 1
+        assert len(saved_in(folder)) == 1
+        assert standing(folder, ERASED) == []
+
+
+def test_a_namespace_that_another_process_has_made_anew_is_saved_as_it_is_now(embedded_url: str, folder: Path) -> None:
+    fill(embedded_url)
+    with opened(embedded_url) as mem, opened(embedded_url, resident_mb=0) as other:
+        said(mem)
+        other.rename_namespace("default", "former")
+        other.remember("The Crane Gate is shut.", id="shut")
+        other.remember("Mila saw it.", id="saw")
+        other.drop_namespace("former")
+        assert mem.maintain()["saved"] == 1
+        assert len(saved_in(folder)) == 1
+        assert standing(folder, ERASED) == []
+
+
+def test_maintain_saves_a_single_mapped_namespace_whose_file_is_larger_than_saved_mb(
+    embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "MOST_BEHIND", 0)
+    fill(embedded_url)
+    (former,) = saved_in(folder)
+    with opened(embedded_url) as mem:
+        said(mem)
+        mem.remember("The gate is shut.", id="shut")
+        mem._here.reader._saved = (folder / former).stat().st_size // 2
+        assert mem.maintain()["saved"] == 1
+        assert saved_in(folder) != {former}
+
+
+def test_what_is_written_after_somebody_has_erased_stands_in_no_file_even_of_a_process_that_is_killed_then(
     embedded_url: str, folder: Path, meanwhile: Callable[..., None]
 ) -> None:
+    seen = []
+
     def erase() -> None:
         with opened(embedded_url, resident_mb=0) as other:
             other.forget("gate", hard=True)
-            assert saved_in(folder) == set()
 
-    meanwhile(after=erase)
+    meanwhile(before=erase, after=lambda: seen.append(saved_in(folder)))
     fill(embedded_url)
-    assert saved_in(folder) == set()
+    assert seen == [set()]
+
+
+def test_who_erases_waits_for_no_saver_who_waits_for_it(embedded_url: str, server: EmbeddedServer) -> None:
+    """A killed process has left the name of a file that it was writing."""
+    fill(embedded_url, resident_mb=0)
+    url = server.ensure_running()
+    connects = partial(psycopg.connect, url, autocommit=True, options="-c search_path=semmem")
+
+    def begin() -> tuple[str, list[Any]]:
+        with names.begin(saver, "default", "30s") as begun:
+            assert begun is not None
+            return begun.path.name, saver.execute(names._SQL["saved_names"]).fetchall()
+
+    with connects() as saver, connects() as other, connects() as watcher, ThreadPoolExecutor(1) as threads:
+        left = {"key": "saved default", "value": f'["{"0" * 32}.model", "{"1" * 32}.model"]'}
+        other.execute(names._SQL["meta_set"], left)
+        with other.transaction():
+            other.execute(names._SQL["saved_own"], {"namespace": "default"})
+            saving_now = threads.submit(begin)
+            waits = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
+            while watcher.execute(waits, (saver.info.backend_pid,)).fetchone() is None:
+                assert not saving_now.done()
+                time.sleep(0.01)
+            other.execute("SET LOCAL lock_timeout TO '100ms'")
+            names.erase(other, "default")
+        name, recorded = saving_now.result(30)
+        assert recorded == [(name,)]
+
+
+def test_who_erases_what_is_not_saved_locks_no_names(embedded_url: str, server: EmbeddedServer) -> None:
+    """On several nodes a statement that deletes nothing would lock them on all."""
+    fill(embedded_url, resident_mb=0)
+    url = server.ensure_running()
+    connects = partial(psycopg.connect, url, options="-c search_path=semmem -c lock_timeout=100ms")
+    with connects() as other, connects() as eraser:
+        other.execute("LOCK TABLE meta IN SHARE MODE")
+        names.erase(eraser, "default")
+        names.erase(eraser)
+
+
+def test_a_namespace_whose_first_file_cannot_be_written_has_no_name(
+    embedded_url: str, folder: Path, meanwhile: Callable[..., None]
+) -> None:
+    meanwhile(before=lambda: [path.unlink() for path in folder.iterdir()])
+    fill(embedded_url)
+    with opened(embedded_url, resident_mb=0) as mem:
+        rows = mem.store.run(lambda c: c.execute("SELECT key FROM meta WHERE starts_with(key, 'saved ')").fetchall())
+    assert rows == []
 
 
 def test_what_is_erased_after_a_file_was_begun_is_written_to_no_file_of_the_folder(
@@ -372,15 +525,20 @@ def test_a_namespace_that_another_process_saves_at_this_moment_is_left_to_it(
     assert len(saved_in(folder)) == 1
 
 
-def test_a_mapped_namespace_that_has_grown_is_saved_anew_and_mapped_while_the_process_goes_on(
-    embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(saved, "MOST_BEHIND", 3)
-    fill(embedded_url)
+@pytest.fixture
+def growing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save mapped namespaces anew after four memories, and build none anew in memory, however small it is."""
     size = Block.whole_size.fget
     assert size is not None
-    anew = property(lambda block: 1 << 40 if block.is_mapped else size(block))  # so none is built anew in memory
-    monkeypatch.setattr(Block, "whole_size", anew)
+    monkeypatch.setattr(saved, "MOST_BEHIND", 3)
+    monkeypatch.setattr(Block, "whole_size", property(lambda block: 1 << 40 if block.is_mapped else size(block)))
+
+
+@pytest.mark.usefixtures("growing")
+def test_a_mapped_namespace_that_has_grown_is_saved_anew_and_mapped_while_the_process_goes_on(
+    embedded_url: str, folder: Path
+) -> None:
+    fill(embedded_url)
     (former,) = saved_in(folder)
     with opened(embedded_url) as mem, opened(embedded_url, resident_mb=0) as other:
         said(mem)
@@ -396,6 +554,28 @@ def test_a_mapped_namespace_that_has_grown_is_saved_anew_and_mapped_while_the_pr
         assert models._models["default"].behind == 0
         assert models._models["default"].is_mapped
         assert said(mem) == said(other)
+
+
+@pytest.mark.usefixtures("growing")
+def test_a_process_that_closes_while_it_saves_a_namespace_anew_leaves_that_file(
+    embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(embedded_url)
+    (former,) = saved_in(folder)
+    begun, write = threading.Event(), saved.write
+
+    def slow(*arguments: Any) -> None:
+        begun.set()
+        time.sleep(0.3)
+        write(*arguments)
+
+    monkeypatch.setattr(saved, "write", slow)
+    with opened(embedded_url) as mem:
+        said(mem)
+        mem.remember_many([{"text": f"The Crane Gate {n} is shut."} for n in range(4)])
+        said(mem)
+        assert begun.wait(30)
+    assert len(saved_in(folder) - {former}) == len(saved_in(folder)) == 1
 
 
 def test_a_reader_waits_for_nobody_who_saves(embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -418,15 +598,15 @@ def test_who_loses_the_connection_while_saving_leaves_no_file_behind_somebody_wh
 ) -> None:
     server = EmbeddedServer(tmp_path / "data")
     url, folder = f"embedded://{server.data}", server.data / "postgresql" / "models"
-    before = saved.private_file
+    before = saved._write
 
-    def late(path: Path, **more: Any) -> Any:
+    def late(*arguments: Any) -> None:
         server.stop()
         with opened(url, resident_mb=0) as other:
             other.store.forget("default", "gate", semmem.Filters(), dry_run=False)
-        return before(path, **more)
+        before(*arguments)
 
-    monkeypatch.setattr(saved, "private_file", late)
+    monkeypatch.setattr(saved, "_write", late)
     try:
         fill(url)
         assert saved_in(folder) == set()

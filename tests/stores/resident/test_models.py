@@ -255,6 +255,150 @@ def test_a_mapped_model_that_grows_is_saved_anew_once_in_a_thousand_changes_and_
     assert models._models["a"].behind == 0
 
 
+def test_a_mapped_model_that_grows_by_batches_is_saved_anew_after_a_thousand_memories_each_time() -> None:
+    """A batch is one change."""
+
+    class Mapped(Large):
+        is_mapped = True
+
+        def __init__(self, batches: int, behind: int) -> None:
+            super().__init__("a")
+            self.state, self.behind = at(batches), behind
+
+    def at(batches: int) -> State:
+        return Large.state._replace(sequence=batches, changes=batches)
+
+    now, file, saves = 0, 0, []
+
+    def renew(namespace: str) -> None:
+        nonlocal file
+        saves.append(now)
+        file = now
+        models.remap(namespace)
+
+    models = Models(
+        100,
+        lambda namespace, most, spare: None,
+        lambda model, most: Mapped(now, 400 * (now - file)),  # type: ignore[arg-type, return-value]
+        lambda namespace, most: Mapped(now, 400 * (now - file)),  # type: ignore[arg-type, return-value]
+        renew,
+    )
+    for now in range(8):
+        assert "a" in models.current({"a": at(now)})
+        for thread in threading.enumerate():
+            if thread.name == "semmem-resident":
+                thread.join(30)
+    assert saves == [3, 6]
+
+
+class Behind(Large):
+    """A mapped model, by how many memories it is behind its file."""
+
+    is_mapped = True
+
+    def __init__(self, namespace: str, behind: int) -> None:
+        super().__init__(namespace)
+        self.state, self.behind = Large.state._replace(sequence=behind, changes=behind), behind
+
+
+def renewed(steps: list[tuple[str, int]], kind: type[Behind] = Behind) -> list[tuple[str, int]]:
+    """Return what was saved anew, each asked for before the former is done; below 0 a namespace is dropped."""
+    saves, go_on = [], threading.Event()
+
+    def renew(namespace: str) -> None:
+        saves.append((namespace, behind))
+        go_on.wait(0.2)
+
+    models = Models(
+        1_000,
+        lambda namespace, most, spare: None,
+        lambda model, most: kind(model.namespace, behind),  # type: ignore[arg-type, return-value]
+        lambda namespace, most: kind(namespace, behind),  # type: ignore[arg-type, return-value]
+        renew,
+    )
+    for namespace, behind in steps:
+        if behind < 0:
+            join()
+        models.current({namespace: None if behind < 0 else kind(namespace, behind).state})
+    join()
+    return saves
+
+
+def join() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "semmem-resident":
+            thread.join(30)
+
+
+def test_one_namespace_is_saved_anew_at_a_time() -> None:
+    assert renewed([("a", 0), ("b", 0), ("a", 1_001), ("b", 1_001)]) == [("a", 1_001)]
+    assert renewed([("a", 0), ("b", 0), ("a", 1_001), ("c", -1), ("b", 1_002)]) == [("a", 1_001), ("b", 1_002)]
+
+
+def test_a_namespace_that_is_mapped_again_is_saved_anew_a_thousand_memories_after_that_file() -> None:
+    assert renewed([("a", 0), ("a", 1_900), ("a", -1), ("a", 0), ("a", 1_001)]) == [("a", 1_900), ("a", 1_001)]
+
+
+def test_a_namespace_that_is_not_mapped_is_not_saved_while_it_grows() -> None:
+    class InMemory(Behind):
+        is_mapped = False
+
+    assert renewed([("a", 0), ("a", 1_001)], InMemory) == []
+
+
+def test_a_store_that_is_closed_during_a_recall_saves_and_keeps_nothing() -> None:
+    saves: list[str] = []
+
+    def follow(model: object, most: int) -> Any:
+        models.clear()
+        return Behind("a", 1_001)
+
+    models = Models(
+        100,
+        lambda namespace, most, spare: None,
+        follow,
+        lambda namespace, most: Behind(namespace, 0),  # type: ignore[arg-type, return-value]
+        saves.append,
+    )
+    for behind in (0, 1_001):
+        assert "a" in models.current({"a": Behind("a", behind).state})
+    join()
+    assert (saves, models.sizes) == ([], {})
+
+
+def test_a_store_that_is_closed_while_a_namespace_is_loaded_keeps_nothing() -> None:
+    def load(namespace: str, most: int, spare: int) -> Any:
+        models.clear()
+        return Large(namespace)
+
+    models = Models(1_000, load, lambda model, most: None)
+    for _ in range(2):
+        recall(models, "a")
+    assert models.sizes == {}
+
+
+def test_a_new_file_is_mapped_in_the_place_of_a_mapped_model_alone() -> None:
+    def mapped(namespace: str, most: int) -> Any:
+        if closes:
+            models.clear()
+        return Behind(namespace, 0)
+
+    closes = False
+    models = Models(1_000, lambda namespace, most, spare: Large(namespace), lambda model, most: None, mapped)  # type: ignore[arg-type, return-value]
+    models.remap("none")
+    models._keep(Large("read"))  # type: ignore[arg-type]
+    models._keep(Behind("mapped", 9))  # type: ignore[arg-type]
+    for namespace in ("read", "mapped"):
+        models.remap(namespace)
+    assert {name: (model.is_mapped, model.behind) for name, model in models._models.items()} == {
+        "read": (False, 0),
+        "mapped": (True, 0),
+    }
+    closes = True
+    models.remap("mapped")
+    assert models.sizes == {}
+
+
 def test_a_model_that_was_mapped_anew_meanwhile_stays_in_the_place_of_one_that_follows_from_the_former() -> None:
     class Mapped(Large):
         is_mapped = True

@@ -30,9 +30,13 @@ SELECT FROM namespace WHERE namespace = %(namespace)s AND dropping IS NULL AND s
 UPDATE meta SET value = value -> 1 WHERE key = %(key)s AND value -> 1 = to_jsonb(%(name)s::text);
 
 -- saved_left --
--- Forget the files that are being written, while nobody saves.
-UPDATE meta SET value = value -> 0 WHERE key = ANY(ARRAY(
-    SELECT key FROM meta WHERE starts_with(key, 'saved ') AND jsonb_typeof(value) = 'array' FOR UPDATE SKIP LOCKED));
+-- Forget the files that are being written, while nobody else saves, unless somebody is about to.
+WITH coming AS (
+    SELECT key FROM meta WHERE starts_with(key, 'saved ') AND jsonb_typeof(value) = 'array' FOR UPDATE SKIP LOCKED
+), first AS (
+    DELETE FROM meta WHERE key = ANY(ARRAY(SELECT key FROM coming)) AND value -> 0 = 'null'
+)
+UPDATE meta SET value = value -> 0 WHERE key = ANY(ARRAY(SELECT key FROM coming)) AND value -> 0 <> 'null';
 
 -- saved_drop --
 -- Forget the name of one file, unless somebody is about to.
