@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -416,6 +417,39 @@ def test_a_model_that_was_mapped_anew_meanwhile_stays_in_the_place_of_one_that_f
     models.current({"a": Large.state})
     assert models.current({"a": now})["a"] is not anew
     assert models._models["a"] is anew
+
+
+@pytest.mark.parametrize(("patience", "is_served"), [(30, True), (0.05, False)])
+def test_a_recall_waits_a_while_for_another_one_that_brings_the_model_up_to_date(
+    monkeypatch: pytest.MonkeyPatch, patience: float, is_served: bool
+) -> None:
+    monkeypatch.setattr(memory, "_FOLLOWED_S", patience)
+    now = STATE._replace(sequence=STATE.sequence + 1, changes=STATE.changes + 1)
+    before, after = Large("a"), Large("a")
+    before.state, after.state = STATE, now
+    followed, go_on = [], threading.Event()
+
+    def follow(model: object, most: int) -> Any:
+        followed.append(model)
+        assert go_on.wait(30)
+        return after
+
+    models = Models(100, lambda namespace, most, spare: before, follow)  # type: ignore[arg-type, return-value]
+    for _ in range(2):
+        models.current({"a": STATE})
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(models.current, {"a": now})
+        while not followed:
+            threading.Event().wait(0.001)
+        second = threads.submit(models.current, {"a": now})
+        if is_served:
+            threading.Event().wait(0.05)
+            assert not second.done()
+            go_on.set()
+        assert second.result(30) == ({"a": after} if is_served else {})
+        go_on.set()
+        assert first.result(30) == {"a": after}
+    assert followed == [before]
 
 
 def test_a_recall_goes_on_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
