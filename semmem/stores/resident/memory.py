@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -54,6 +55,14 @@ class _Demand:
     renewed: int = 0
 
 
+class _Turn:
+    """A lock, and how many recalls have it or wait for it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.users = 0
+
+
 class Asked:
     """How many namespaces recalls have asked for, and how many of these the memory did not hold."""
 
@@ -94,7 +103,7 @@ class Models:
         self._is_busy = False  # a thread loads a large namespace, or saves one
         self._closed = False
         self._lock = Lock()
-        self._busy: dict[str, Lock] = {}
+        self._turns: dict[str, _Turn] = {}
 
     def current(self, states: Mapping[str, State | None]) -> dict[str, Model]:
         """Return the models that are at ``states`` or later; a namespace without one has to be read from the store."""
@@ -142,29 +151,46 @@ class Models:
         model = self._use(namespace)
         if model is not None and model.state == state:
             return model
+        with self._turn(namespace, 0 if model is None else _FOLLOWED_S) as has_turn:
+            return self._made_current(namespace, state) if has_turn else None
+
+    @contextmanager
+    def _turn(self, namespace: str, patience_s: float) -> Iterator[bool]:
+        """Let one recall at a time load a namespace or bring it up to date; yield False for one that has waited long.
+
+        Nobody waits for a load.
+        """
         with self._lock:
-            busy = self._busy.setdefault(namespace, Lock())
-        if not busy.acquire(blocking=False) and (model is None or not busy.acquire(timeout=_FOLLOWED_S)):
-            return None  # another thread is loading it, or takes long to bring it up to date
+            turn = self._turns.setdefault(namespace, _Turn())
+            turn.users += 1
         try:
-            model = self._use(namespace)
-            if model is None:
-                return self._load_if_due(namespace, state.memories)
-            if model.state == state or model.state.sequence > state.sequence:
-                # another recall has brought it up to date; a restored server has another state
-                later = model if model.state.place == state.place else None
-            else:
-                later = self._follow(model, self._budget) if state.follows(model.state) else None
-            if later is None:
-                self._drop(namespace)
-            elif later is not model:
-                self._keep(later, model)
-                self._renew_if_grown(later)
-            return later
+            has_turn = turn.lock.acquire(timeout=patience_s)
+            try:
+                yield has_turn
+            finally:
+                if has_turn:
+                    turn.lock.release()
         finally:
-            with self._lock:  # later recalls take a new lock, and at worst load this namespace twice
-                self._busy.pop(namespace, None)
-            busy.release()
+            with self._lock:
+                turn.users -= 1
+                if not turn.users:
+                    del self._turns[namespace]
+
+    def _made_current(self, namespace: str, state: State) -> Model | None:
+        model = self._use(namespace)
+        if model is None:
+            return self._load_if_due(namespace, state.memories)
+        if model.state == state or model.state.sequence > state.sequence:
+            # another recall has brought it up to date; a restored server has another state
+            later = model if model.state.place == state.place else None
+        else:
+            later = self._follow(model, self._budget) if state.follows(model.state) else None
+        if later is None:
+            self._drop(namespace)
+        elif later is not model:
+            self._keep(later, model)
+            self._renew_if_grown(later)
+        return later
 
     def _use(self, namespace: str) -> Model | None:
         with self._lock:
