@@ -83,6 +83,7 @@ def renew(store: PostgresStore, models: Models, budget: int, namespace: str) -> 
     """
     if _saves(store, budget):
         with files.left_out(psycopg.Error), closing(store.own_connection()) as own:
+            saved.touch(own, _large(models))  # so that none of those makes room that are asked all the time
             _save(own, models, budget, namespace, _WHEN_GROWN)
         models.remap(namespace)
 

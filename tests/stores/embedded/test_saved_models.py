@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -554,6 +555,28 @@ def test_a_mapped_namespace_that_has_grown_is_saved_anew_and_mapped_while_the_pr
         assert models._models["default"].behind == 0
         assert models._models["default"].is_mapped
         assert said(mem) == said(other)
+
+
+@pytest.mark.usefixtures("growing")
+def test_for_a_namespace_that_has_grown_the_file_makes_room_whose_namespace_was_asked_longest_ago(
+    embedded_url: str, folder: Path
+) -> None:
+    files: dict[str, Path] = {}
+    for namespace in ("one", "two", "three"):
+        with opened(embedded_url) as mem:
+            fill_into(mem, namespace)
+        files[namespace] = folder / (saved_in(folder) - {path.name for path in files.values()}).pop()
+    with opened(embedded_url) as mem:
+        for mtime, namespace in enumerate(files, start=1):
+            said(mem, namespace=namespace)
+            os.utime(files[namespace], (mtime, mtime))
+        said(mem, namespace="one")  # from memory, which touches no file
+        mem._here.reader._saved = 3 * files["one"].stat().st_size
+        mem.remember_many([{"text": f"The Crane Gate {n} is shut."} for n in range(4)], namespace="three")
+        said(mem, namespace="three")
+        mem._here.reader.models.end_renewing()
+        assert [files[namespace].exists() for namespace in files] == [True, False, False]
+        assert len(saved_in(folder)) == 2
 
 
 @pytest.mark.usefixtures("growing")
