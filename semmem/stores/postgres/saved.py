@@ -4,9 +4,9 @@ A model is saved in three steps, and writers wait for none of them longer than f
 
 1. ``begin`` makes a new file, empty, and records its name beside the former one, under the lock of the namespace's row.
    It yields the state of the namespace. One process of all saves at a time.
-2. ``finish`` writes the file, of that state or of a later one, without a lock of a row.
-3. It puts the new name in the place of the former one, under the lock of the row again, if the new one and its file
-   still stand there and the namespace has the state in the file or one that follows from it.
+2. ``write`` writes the file, of that state or of a later one, without a lock of a row.
+3. ``finish`` puts the new name in the place of the former one, under the lock of the row again, if the new one and its
+   file still stand there and the namespace has the state in the file or one that follows from it.
 
 Whoever erases holds the lock of the row and removes both names and both files (``erase``). So what was erased before
 step 1 is in no state that is written. What was erased since leaves step 2 no file, or one without a name, which is gone
@@ -33,7 +33,7 @@ from semmem.stores.resident import saved as files
 from semmem.stores.resident.model import Model, State
 from semmem.stores.sql_files import statements
 
-__all__ = ["Begun", "alone", "begin", "disk_bytes", "erase", "finish", "key_of", "path_of", "shrink", "touch"]
+__all__ = ["Begun", "alone", "begin", "disk_bytes", "erase", "finish", "key_of", "path_of", "shrink", "touch", "write"]
 
 _SQL = statements("postgres")
 
@@ -147,28 +147,36 @@ def _end(connection: Connection, begun: Begun) -> None:
         connection.execute(_SQL["saved_left"])
 
 
-def finish(connection: Connection, begun: Begun, model: Model, most: int, *, makes_room: bool, patience: str) -> bool:
-    """Save a model whose state is that of ``begun`` or a later one; see stores/resident/saved.py for the room.
+def write(connection: Connection, begun: Begun, model: Model, most: int, *, makes_room: bool) -> bool:
+    """Write a model whose state is that of ``begun`` or a later one; see stores/resident/saved.py for the room.
 
-    Returns whether it is saved: it is not where somebody has erased since, or there is no room. Raises OSError.
+    Returns False where there is no room. Raises OSError, also where somebody has erased since.
     """
     block = model.block
     register = _Register(connection, begun.path.parent, begun.namespace)
-    size = block.file_bytes
-    if not makes_room and files.in_the_way(register, size, most):
+    if not makes_room and files.in_the_way(register, block.file_bytes, most):
         return False
     files.write(begun.path, model.state, block)
+    return True
+
+
+def finish(connection: Connection, begun: Begun, written: State, most: int, patience: str) -> bool:
+    """Record the file in which a model of the state ``written`` is, and let others give way for it.
+
+    Returns whether it is saved: it is not where somebody has erased since. Raises OSError.
+    """
+    register = _Register(connection, begun.path.parent, begun.namespace)
     with connection.transaction():
         state = _owned(connection, begun.namespace, patience)
         if state is None:
             return False
-        before = model.state._replace(file=state.file)  # a table may have been written anew
+        before = written._replace(file=state.file)  # a table may have been written anew
         if state != before and not state.follows(before):
             return False
         where = {"key": key_of(begun.namespace), "name": begun.path.name}
         if not begun.path.exists() or not connection.execute(_SQL["saved_end"], where).rowcount:
             return False  # somebody who did not see its name yet may have removed the file
-        for name in files.in_the_way(register, size, most):
+        for name in files.in_the_way(register, begun.path.stat().st_size, most):
             register.drop(name)
         files.tidy(register.folder, register.names())
     return True

@@ -83,7 +83,6 @@ def renew(store: PostgresStore, models: Models, budget: int, namespace: str) -> 
     """
     if _saves(store, budget):
         with files.left_out(psycopg.Error), closing(store.own_connection()) as own:
-            saved.touch(own, _large(models))  # so that none of those makes room that are asked all the time
             _save(own, models, budget, namespace, _WHEN_GROWN)
         models.remap(namespace)
 
@@ -111,7 +110,11 @@ def _save(connection: Connection, models: Models, budget: int, namespace: str, w
             model = None if begun is None else _model(connection, models, budget, begun, loads=way.loads)
             if begun is None or model is None:
                 return False
-            return saved.finish(connection, begun, model, budget, makes_room=way.makes_room, patience=way.patience)
+            if not saved.write(connection, begun, model, budget, makes_room=way.makes_room):
+                return False
+            if way.makes_room:  # now, for others were mapped while it was written: the one asked longest ago gives way
+                saved.touch(connection, _large(models))
+            return saved.finish(connection, begun, model.state, budget, way.patience)
 
 
 def _model(connection: Connection, models: Models, budget: int, begun: saved.Begun, *, loads: bool) -> Model | None:

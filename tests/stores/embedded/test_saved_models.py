@@ -559,7 +559,7 @@ def test_a_mapped_namespace_that_has_grown_is_saved_anew_and_mapped_while_the_pr
 
 @pytest.mark.usefixtures("growing")
 def test_for_a_namespace_that_has_grown_the_file_makes_room_whose_namespace_was_asked_longest_ago(
-    embedded_url: str, folder: Path
+    embedded_url: str, folder: Path, meanwhile: Callable[..., None]
 ) -> None:
     files: dict[str, Path] = {}
     for namespace in ("one", "two", "three"):
@@ -572,6 +572,7 @@ def test_for_a_namespace_that_has_grown_the_file_makes_room_whose_namespace_was_
             os.utime(files[namespace], (mtime, mtime))
         said(mem, namespace="one")  # from memory, which touches no file
         mem._here.reader._saved = 3 * files["one"].stat().st_size
+        meanwhile(before=lambda: os.utime(files["two"]))  # as of a process that maps it while the other is written
         mem.remember_many([{"text": f"The Crane Gate {n} is shut."} for n in range(4)], namespace="three")
         said(mem, namespace="three")
         mem._here.reader.models.end_renewing()
