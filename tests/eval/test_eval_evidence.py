@@ -252,6 +252,7 @@ OF_BEFORE = {
     "mixed": "of python -m eval bench mixed, of no corpus; its file has the plan and the commit; record 0104",
     "mixed-million": "the same over a million memories, for five minutes; record 0104",
     "mixed-hour": "the same for an hour, semmem alone; record 0104",
+    "mixed-35-minutes": "the same for 35 minutes, once namespaces were saved beside their writers; record 0119",
     "trips": "what each idea about round trips gave, timed by hand on a busy machine; only ratios are meant",
 }
 """Committed results of before they said how they were made, or that no command of the list makes, and why they stay."""
