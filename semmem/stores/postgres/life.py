@@ -129,8 +129,7 @@ class PostgresLife(PostgresLinks):
 
     def count_accesses(self, namespace: str, counts: Mapping[str, Access]) -> int:
         """Add to the access counts of existing memories, by id; return how many of them exist."""
-
-        def run(connection: Connection) -> int:
+        with self._pool.idle() as connection, connection.transaction():
             which = {"namespace": namespace, "ids": sorted(counts)}
             ids = [id for (id,) in connection.execute(_SQL["access_lock"], which)]
             columns = {
@@ -141,9 +140,6 @@ class PostgresLife(PostgresLinks):
             if ids:
                 connection.execute(_SQL["access_add"], {"namespace": namespace, **columns})
             return len(ids)
-
-        with self._pool.idle() as connection, connection.transaction():
-            return run(connection)
 
     def accesses(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
         """Return how often recalls returned each memory, by id; memories never returned are left out."""

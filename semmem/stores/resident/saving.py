@@ -58,6 +58,7 @@ def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> d
     namespaces = _large_of(store) if every else _large(models)
     if not namespaces and not every:
         return {}
+    way = _BY_MAINTAIN if every else _AT_CLOSING
     saved_count = unsaved = 0
     with files.left_out(psycopg.Error), closing(store.own_connection()) if every else store.idle() as connection:
         with files.left_out(psycopg.Error):
@@ -67,7 +68,7 @@ def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> d
                 saved.touch(connection, namespaces)
         for namespace in namespaces:
             with files.left_out(psycopg.Error):
-                is_saved = _save(connection, models, budget, namespace, _BY_MAINTAIN if every else _AT_CLOSING)
+                is_saved = _save(connection, models, budget, namespace, way)
                 saved_count += is_saved
                 if is_saved and every:
                     models.remap(namespace)
