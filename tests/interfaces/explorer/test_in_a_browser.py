@@ -572,6 +572,22 @@ def test_the_focus_stays_where_a_decision_was_made(page: Any, mem: Semmem) -> No
     page.wait_for_function(FOCUSED, arg="section")
 
 
+def test_a_dialog_that_goes_away_takes_the_focus_from_nothing_that_was_chosen_since(page: Any) -> None:
+    page.get_by_role("link", name="Browse", exact=True).press("Enter")
+    page.locator(".rows").get_by_role("button", name="Harbour", exact=True).press("Enter")
+    page.get_by_role("tab", name="edit").wait_for()
+    page.evaluate(
+        "() => { document.querySelector('dialog').close(); document.querySelector('nav a[href*=inbox]').focus(); }"
+    )
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("link", name="Inbox", exact=True)).to_be_focused()
+    page.locator(".rows").get_by_role("button", name="Harbour", exact=True).press("Enter")
+    page.get_by_role("tab", name="edit").wait_for()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator(".rows").get_by_role("button", name="Harbour", exact=True)).to_be_focused()
+
+
 def test_the_keyboard_alone_opens_why_and_closing_it_comes_back_to_its_hit(page: Any) -> None:
     ask(page)
     why = page.get_by_role("button", name="Why? petra", exact=True)

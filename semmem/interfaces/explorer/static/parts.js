@@ -195,9 +195,12 @@ export function More({ more, failed }) {
 export function Dialog({ title, onClose, foot, children }) {
   const box = useRef();
   useEffect(() => {
+    const dialog = box.current;
     const before = document.activeElement;
-    box.current.showModal();
-    return () => before?.focus?.();
+    dialog.showModal();
+    return () => { // a dialog that closed has given the focus back already, and somebody may have moved it since
+      if (document.activeElement === document.body || dialog.contains(document.activeElement)) before?.focus?.();
+    };
   }, []);
   return html`<dialog ref=${box} aria-label=${title} onClose=${onClose} onClick=${(e) => e.target === box.current && box.current.close()}>
     <div class="inside"><header><h2>${title}</h2>
