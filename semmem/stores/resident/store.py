@@ -20,6 +20,7 @@ from weakref import ReferenceType, ref
 import numpy as np
 
 from semmem.model.exchange import Scope
+from semmem.model.process.forks import in_child
 from semmem.model.store import Moved, Snapshot, SnapshotSource, Store
 from semmem.model.types import Filters, Memory
 from semmem.stores.past import PastSnapshot, versions_at
@@ -107,6 +108,11 @@ class Resident:
         )
         store.matching.budget = budget // _SHARE
         self._scopes: OrderedDict[str, _ScopeEntry] = OrderedDict()
+        self.forked()
+        in_child(self)
+
+    def forked(self) -> None:
+        """Make the lock anew, which another thread of the parent process may have held."""
         self._lock = Lock()
 
     def session(self) -> AbstractContextManager[Callable[[], None]]:

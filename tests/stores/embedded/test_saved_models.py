@@ -213,6 +213,37 @@ def test_while_somebody_writes_closing_waits_for_nothing_and_saves_nothing(
             other.rollback()
 
 
+def test_while_somebody_rewrites_the_vectors_closing_waits_for_nothing_and_saves_nothing(
+    embedded_url: str, server: EmbeddedServer, folder: Path
+) -> None:
+    """A model that is behind reads what has changed, and waits for no VACUUM FULL of a user."""
+    mem = opened(embedded_url)
+    fill_into(mem)
+    with opened(embedded_url, resident_mb=0) as other:
+        other.remember("The Crane Gate is shut.", id="shut")
+    with psycopg.connect(server.ensure_running()) as other, ThreadPoolExecutor(1) as threads:
+        other.execute("LOCK TABLE semmem.embedding IN ACCESS EXCLUSIVE MODE")
+        closing = threads.submit(mem.close)
+        try:
+            closing.result(30)
+        finally:
+            other.rollback()
+    assert saved_in(folder) == set()
+
+
+def test_the_counts_of_maintain_are_given_where_nothing_can_be_read_of_what_is_to_be_saved(
+    embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> list[str]:
+        raise StoreUnavailable("The server of this store has gone.")
+
+    fill(embedded_url, resident_mb=0)
+    with opened(embedded_url) as mem:
+        monkeypatch.setattr(saving, "_large_of", lost)
+        assert "folded" in mem.maintain()
+    assert saved_in(folder) == set()
+
+
 def test_what_is_forgotten_just_before_the_lock_is_taken_is_not_saved(
     embedded_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,7 +426,7 @@ def test_who_erases_waits_for_no_saver_who_waits_for_it(embedded_url: str, serve
     connects = partial(psycopg.connect, url, autocommit=True, options="-c search_path=semmem")
 
     def begin() -> tuple[str, list[Any]]:
-        with names.begin(saver, "default", "30s") as begun:
+        with names.begin(saver, "default") as begun:
             assert begun is not None
             return begun.path.name, saver.execute(names._SQL["saved_names"]).fetchall()
 

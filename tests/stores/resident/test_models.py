@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -345,6 +347,58 @@ def test_a_namespace_that_is_not_mapped_is_not_saved_while_it_grows() -> None:
         is_mapped = False
 
     assert renewed([("a", 0), ("a", 1_001)], InMemory) == []
+
+
+@pytest.mark.parametrize("second", range(1, 12))
+def test_a_recall_that_is_interrupted_at_any_line_keeps_no_turn_however_often(
+    monkeypatch: pytest.MonkeyPatch, second: int
+) -> None:
+    """Ctrl-C may end a recall at each line but at the end of a ``with``; later ones would wait for a turn it kept."""
+    now = STATE
+
+    class Small(Large):
+        def __init__(self) -> None:
+            self.namespace, self.state = "a", now
+
+    def ends_at(line: int) -> bool:
+        """Return whether a recall was interrupted at the line with this number of those it runs for its turn."""
+        seen = 0
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            nonlocal seen
+            if frame.f_code.co_filename != memory.__file__:
+                return None
+            text = linecache.getline(memory.__file__, frame.f_lineno).strip()
+            if event == "line" and frame.f_code.co_name == "_turn" and not text.startswith("with "):
+                seen += 1
+                if seen == line:
+                    raise KeyboardInterrupt
+            return trace
+
+        former = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            models.current({"a": now})
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(former)
+        return False
+
+    monkeypatch.setattr(memory, "_FOLLOWED_S", 0)
+    interrupted, first = True, 0
+    while interrupted:
+        first += 1
+        models = Models(100, lambda namespace, most, spare: Small(), lambda model, most: Small())  # type: ignore[arg-type, return-value]
+        for _ in range(2):
+            models.current({"a": now})
+        for line in (first, second):
+            now = now._replace(sequence=now.sequence + 1, changes=now.changes + 1)
+            ended = ends_at(line)
+            interrupted = ended if line == first else interrupted
+        now = now._replace(sequence=now.sequence + 1, changes=now.changes + 1)
+        assert "a" in models.current({"a": now})
+    assert first > 5
 
 
 def test_a_store_that_is_closed_during_a_recall_saves_and_keeps_nothing() -> None:
