@@ -82,8 +82,8 @@ class Models:
 
     ``load`` loads a namespace into at most so many bytes, and learns how many of these the other models leave;
     ``follow`` brings a model up to date within so many. ``mapped`` finds a namespace that another process has saved.
-    They return None where that is impossible. ``renew`` saves a namespace anew, on a thread that nobody waits for, and
-    calls ``remap``.
+    They return None where that is impossible. ``renew`` saves a namespace anew, on a thread that no recall waits for,
+    and calls ``remap``.
     """
 
     def __init__(
