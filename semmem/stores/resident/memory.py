@@ -55,7 +55,7 @@ class _Demand:
     renewed: int = 0
 
 
-class _Turn:
+class _SharedLock:
     """A lock, and how many recalls have it or wait for it."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Models:
         self._is_busy = False  # a thread loads a large namespace, or saves one
         self._closed = False
         self._lock = Lock()
-        self._turns: dict[str, _Turn] = {}
+        self._locks: dict[str, _SharedLock] = {}
 
     def current(self, states: Mapping[str, State | None]) -> dict[str, Model]:
         """Return the models that are at ``states`` or later; a namespace without one has to be read from the store."""
@@ -151,30 +151,30 @@ class Models:
         model = self._use(namespace)
         if model is not None and model.state == state:
             return model
-        with self._turn(namespace, 0 if model is None else _FOLLOWED_S) as has_turn:
-            return self._made_current(namespace, state) if has_turn else None
+        with self._alone(namespace, 0 if model is None else _FOLLOWED_S) as is_alone:
+            return self._made_current(namespace, state) if is_alone else None
 
     @contextmanager
-    def _turn(self, namespace: str, patience_s: float) -> Iterator[bool]:
+    def _alone(self, namespace: str, patience_s: float) -> Iterator[bool]:
         """Let one recall at a time load a namespace or bring it up to date; yield False for one that has waited long.
 
         Nobody waits for a load.
         """
         with self._lock:
-            turn = self._turns.setdefault(namespace, _Turn())
-            turn.users += 1
+            shared = self._locks.setdefault(namespace, _SharedLock())
+            shared.users += 1
         try:
-            has_turn = turn.lock.acquire(timeout=patience_s)
+            is_alone = shared.lock.acquire(timeout=patience_s)
             try:
-                yield has_turn
+                yield is_alone
             finally:
-                if has_turn:
-                    turn.lock.release()
+                if is_alone:
+                    shared.lock.release()
         finally:
             with self._lock:
-                turn.users -= 1
-                if not turn.users:
-                    del self._turns[namespace]
+                shared.users -= 1
+                if not shared.users:
+                    del self._locks[namespace]
 
     def _made_current(self, namespace: str, state: State) -> Model | None:
         model = self._use(namespace)
