@@ -27,6 +27,7 @@ from typing import Any
 from unittest.mock import patch
 
 import semmem
+from eval.environment import without_settings
 
 __all__ = ["measured"]
 
@@ -106,9 +107,8 @@ def measured(calls: int, alone: int) -> dict[str, Any]:
     bare: dict[str, Times] = {name: [] for name in _BARE}
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, {"HOME": folder, "SEMMEM_CONFIG": ""}):
-        theirs = ("SEMMEM_", "XDG_", "PYTHONDONTWRITEBYTECODE")  # with the last, each hook would compile semmem
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
-        env = {**kept, "HOME": folder, "SEMMEM_IDLE_STOP_S": "60", "SEMMEM_CONFIG": ""}
+        env = without_settings("XDG_", "PYTHONDONTWRITEBYTECODE")  # with the latter, each hook would compile semmem
+        env |= {"HOME": folder, "SEMMEM_IDLE_STOP_S": "60"}
         env |= {"PYTHONPYCACHEPREFIX": f"{folder}/compiled", "SEMMEM_AGENT_MIN_CONFIDENCE": "0"}
         env["SEMMEM_URL"] = url = f"embedded://{folder}/store"
         with semmem.connect(url, idle_stop_s=60) as mem:

@@ -26,6 +26,7 @@ import anyio
 from mcp import Client, StdioServerParameters
 
 from eval.datasets.source import Source
+from eval.environment import without_settings
 from eval.tokens import counter
 
 __all__ = ["AT_THE_START", "Answer", "Shown", "markdown", "played", "report", "shown_in", "the_answer"]
@@ -180,14 +181,12 @@ class _Play:
 
 
 def _environment(home: str, embedder: str | None, session_start: str | None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SEMMEM_", "XDG_"))}
     models = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local/share")
     chosen = {"SEMMEM_EMBEDDER": embedder, "SEMMEM_SESSION_START": session_start}
     return {
-        **kept,
+        **without_settings("XDG_"),
         "HOME": home,
         "XDG_DATA_HOME": models,
-        "SEMMEM_CONFIG": "",
         "SEMMEM_URL": f"embedded://{home}/store",
         "SEMMEM_IDLE_STOP_S": "60",
         "SEMMEM_HOOK_PROCESS_S": "0",

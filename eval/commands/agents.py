@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from eval.commands.interface import AsJson, app, err, error_line, say, table
+from eval.environment import without_settings
 from eval.experiments.evidence.provenance import COMMIT
 
 __all__ = ["hooks", "tokens", "week"]
@@ -30,8 +31,7 @@ def tokens(
     import eval.tokens as counting
 
     count = counting.counter()
-    env = {name: value for name, value in os.environ.items() if not name.startswith("SEMMEM_")}
-    env |= {"SEMMEM_URL": "sqlite:notes.db", "SEMMEM_EMBEDDER": "hashing", "SEMMEM_CONFIG": ""}
+    env = without_settings() | {"SEMMEM_URL": "sqlite:notes.db", "SEMMEM_EMBEDDER": "hashing"}
     rows: dict[str, Any] = {}
     for server in counting.peers(server_memory, basic_memory):
         rows[server.name] = anyio.run(partial(counting.measured, server, env, count))

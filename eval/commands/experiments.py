@@ -82,7 +82,7 @@ def _conduct(
             line=line,
             progress=progress,
         )
-        write_moved(mem, corpus, experiment, {c.name: c for c in conditions}, folder)
+        write_moved(mem, experiment, {c.name: c for c in conditions}, folder)
     if left_out := experiment.result["corpus"]["notes"]:
         counts = ", ".join(f"{what}: {count}" for what, count in left_out.items())
         err.print(f"note: left out of {corpus.name}: {counts}.", soft_wrap=True)

@@ -46,13 +46,17 @@ _DETAILED = 12  # conditions of a long sweep get no ceilings and components of t
 
 @dataclass(slots=True)
 class Experiment:
-    """The outcome of an experiment: ``result`` holds aggregates, JSON-ready; the other fields are private."""
+    """The outcome of an experiment: ``result`` holds aggregates, JSON-ready; the other fields are private.
+
+    ``queries`` are the questions as they were asked, with their times.
+    """
 
     result: dict[str, Any]
     runs: dict[str, Run] = field(default_factory=dict)
     measured: dict[str, Measured] = field(default_factory=dict)
     lists: dict[str, Lists] = field(default_factory=dict)
     comparisons: Sequence[Comparison] = ()
+    queries: Sequence[Query] = ()
 
     @property
     def refused(self) -> list[str]:
@@ -165,7 +169,7 @@ def conduct(
     result["comparisons"] = compare(
         comparisons, metrics, by_name, runs, measured, lists, with_gold, sizes, seed=seed, dropped=dropped
     )
-    experiment = Experiment(result, runs, measured, lists, comparisons)
+    experiment = Experiment(result, runs, measured, lists, comparisons, corpus.queries)
     write(out, experiment, corpus)
     return experiment
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.datasets import Corpus, Query
+from eval.datasets import Query
 from eval.experiments.conditions import Condition
 from eval.experiments.experiment import Experiment
-from eval.experiments.runner import dated
 from eval.statistics.comparison import holder_of
 from eval.statistics.verdict import REFUSED, kind_of
 from semmem.model.errors import SemmemError
@@ -19,9 +18,7 @@ __all__ = ["write_moved"]
 MOST = 5
 
 
-def write_moved(
-    mem: Any, corpus: Corpus, experiment: Experiment, conditions: Mapping[str, Condition], out: Path
-) -> Path:
+def write_moved(mem: Any, experiment: Experiment, conditions: Mapping[str, Condition], out: Path) -> Path:
     """Write ``private/moved.md`` under ``out``: it must never be committed, and lies where git ignores it."""
     path = out / "private" / "moved.md"
     metric = experiment.result["metrics"][0]
@@ -30,7 +27,7 @@ def write_moved(
         for c in experiment.result["comparisons"]
         if c["group"] == "headline" and c["metric"] == metric and kind_of(c) not in REFUSED
     }
-    queries = {query.id: query for query in dated(mem, corpus.queries)}
+    queries = {query.id: query for query in experiment.queries}
     lines = ["# Questions that moved most", "", "Private: text of the corpus. Do not commit.", ""]
     for comparison in [c for c in experiment.comparisons if c.name in names][:8]:
         holder = holder_of(comparison, conditions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -31,7 +32,7 @@ _AT_ONCE = 500
 """The number of memories whose counts are written in one transaction."""
 
 _PATIENCE_S = 5.0
-"""Seconds that ``close`` waits for the last counts to be written."""
+"""Seconds that ``close`` waits for the last counts to be written, and after which a failure ends a ``write``."""
 
 Name: TypeAlias = tuple[str, str]
 
@@ -92,24 +93,36 @@ class AccessCounter:
     def write(self, namespace: str | None = None) -> int:
         """Write the counts that wait now, in small transactions; return for how many memories.
 
-        Those of recalls meanwhile wait for the next call: beside readers without a pause this one would never end.
-        Counts that could not be written are kept. With a ``namespace`` only those of its memories are written. Raises
-        what the store raises.
+        Those of recalls meanwhile wait for the next call: beside readers without a pause this one would never end. With
+        a ``namespace`` only those of its memories are written. Counts that could not be written are kept, and those of
+        other namespaces are written still, unless the failure took seconds, as where the whole store is in use. Raises
+        the first error of the store.
         """
         if self._life is None:
             return 0
-        count = 0
+        count, failures, until = 0, list[Exception](), time.monotonic() + _PATIENCE_S
         self._after_fork()
         with self._writing:
             for names in self._batches(namespace):
-                some, where = self._take(names), names[0][0]
                 try:
-                    count += self._life.count_accesses(where, {id: access for (_, id), access in some.items()})
-                except BaseException:
-                    with self._lock:
-                        self._add(some)
-                    raise
+                    count += self._written(self._life, names)
+                except Exception as error:  # noqa: BLE001  # a node of several may be down
+                    failures.append(error)
+                    if time.monotonic() > until:
+                        break
+        if failures:
+            raise failures[0]
         return count
+
+    def _written(self, life: RecallStore, names: Sequence[Name]) -> int:
+        """Write the counts of some memories of one namespace in one transaction, or keep them."""
+        some = self._take(names)
+        try:
+            return life.count_accesses(names[0][0], {id: access for (_, id), access in some.items()})
+        except BaseException:
+            with self._lock:
+                self._add(some)
+            raise
 
     def settle(self, namespace: str) -> None:
         """Write the counts of a namespace before its memories go or it gets another name; those that fail are kept."""

@@ -168,20 +168,28 @@ def test_a_memory_that_a_writer_has_forgotten_is_no_miss_of_the_recall_that_asks
 _RUN = """
 import time
 from pathlib import Path
+from eval.bench.mixed import systems
 from eval.bench.mixed.load import Plan
 from eval.bench.mixed.run import _in_process
 
-def phase(name, plan, folder):
+def loaded(*_):
     print("loaded", flush=True)
     time.sleep(60)
 
+def maintained(*_):
+    systems._maintained = loaded
+    system = systems.Embedded.__new__(systems.Embedded)
+    system._folder = Path("nowhere")
+    system.upkeep()
+
 if __name__ == "__main__":
-    _in_process(phase, "txtai", Plan(), Path("nowhere"))
+    _in_process({phase}, "semmem", Plan(), Path("nowhere"))
 """
 
 
-def test_a_run_that_is_killed_leaves_no_load_behind(tmp_path: Path) -> None:
-    (tmp_path / "run.py").write_text(_RUN, encoding="utf-8")
+@pytest.mark.parametrize("phase", ["loaded", "maintained"])
+def test_a_run_that_is_killed_leaves_no_load_and_no_upkeep_behind(tmp_path: Path, phase: str) -> None:
+    (tmp_path / "run.py").write_text(_RUN.replace("{phase}", phase), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
         [sys.executable, tmp_path / "run.py"], stdout=subprocess.PIPE, cwd=tmp_path, env=environment, text=True

@@ -118,6 +118,38 @@ def test_what_could_not_be_written_is_counted_on_and_never_twice() -> None:
     counted.close()
 
 
+class OneDown(Sink):
+    """Refuses the namespace ``n``, as where its node is down."""
+
+    def count_accesses(self, namespace: str, counts: dict[str, Access]) -> int:
+        self.fails = namespace == "n"
+        return super().count_accesses(namespace, counts)
+
+
+def test_the_counts_of_other_namespaces_are_written_where_one_takes_none() -> None:
+    sink = OneDown()
+    counted = counter(sink)
+    counted.note([("m", "a"), ("n", "a"), ("o", "a"), ("o", "b")])
+    with pytest.raises(StoreUnavailable, match=r"It takes no writes\."):
+        counted.write()
+    assert sink.held == {("m", "a"): 1, ("o", "a"): 1, ("o", "b"): 1}
+    assert counted.waiting("n", ["a"])["a"].count == 1
+    counted.close()
+
+
+def test_a_failure_after_seconds_ends_the_writing_of_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "_PATIENCE_S", -1.0)  # each is late
+    sink = OneDown()
+    counted = counter(sink)
+    counted.note([("m", "a"), ("n", "a"), ("o", "a")])
+    with pytest.raises(StoreUnavailable):
+        counted.write()
+    assert sink.held == {("m", "a"): 1}  # what is well takes as long as it needs
+    assert counted.waiting("o", ["a"])["a"].count == 1
+    monkeypatch.setattr(access, "_PATIENCE_S", 60.0)
+    counted.close()
+
+
 def test_what_is_noted_while_counts_are_written_waits_for_the_next_write() -> None:
     class Busy(Sink):
         def count_accesses(self, namespace: str, counts: dict[str, Access]) -> int:

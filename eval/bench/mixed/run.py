@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import platform
 import shutil
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -18,6 +16,7 @@ from typing import Any
 
 import semmem
 from eval.bench.mixed.load import Plan, filled, loaded, without_files
+from eval.bench.mixed.processes import SPAWN, end_with_parent
 from eval.bench.mixed.systems import absent
 from eval.bench.record import Record
 from eval.experiments.evidence.provenance import COMMIT, installed
@@ -28,7 +27,6 @@ from semmem.stores.embedded.server import EmbeddedServer
 __all__ = ["mixed"]
 
 _PACKAGES = ("lancedb", "qdrant-client", "txtai", "langgraph-checkpoint-postgres", "psycopg", "numpy")
-_SPAWN = multiprocessing.get_context("spawn")
 Say = Callable[[str], None]
 Phase = Callable[[str, Plan, Path], dict[str, Any]]
 
@@ -100,8 +98,8 @@ class _Failed(Exception):
 
 def _in_process(phase: Phase, name: str, plan: Plan, folder: Path) -> dict[str, Any]:
     """Return what a phase returns in a new process, which is ended after the plan's patience."""
-    receiver, sender = _SPAWN.Pipe(duplex=False)
-    process = _SPAWN.Process(target=_answer, args=(sender, phase, name, plan, folder))
+    receiver, sender = SPAWN.Pipe(duplex=False)
+    process = SPAWN.Process(target=_answer, args=(sender, phase, name, plan, folder))
     process.start()
     sender.close()
     try:
@@ -124,15 +122,8 @@ def _in_process(phase: Phase, name: str, plan: Plan, folder: Path) -> dict[str, 
 
 
 def _answer(sender: Connection, phase: Phase, name: str, plan: Plan, folder: Path) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     try:
         sender.send(json.dumps(phase(name, plan, folder)))
     except Exception as error:  # noqa: BLE001  # it is told by the process that waits
         sender.send(json.dumps(f"failed: {without_files(reason(error))}"))
-
-
-def _end_with_parent() -> None:
-    """End this process when the one that waits for its answer has ended, as a killed one does: the load would go on."""
-    if (parent := multiprocessing.parent_process()) is not None:
-        parent.join()
-        os._exit(1)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import psycopg
 
 import semmem
+from eval.bench.mixed.processes import SPAWN, end_with_parent
 from eval.bench.others import lacking
 from semmem.stores.embedded.server import EmbeddedServer
 
@@ -113,14 +113,14 @@ class Embedded(System):
     """semmem, PostgreSQL."""
 
     note = (
-        "embedded PostgreSQL, three legs, default settings, filled by lists of 50,000; the command semmem maintain is "
-        "its upkeep, in a process of its own"
+        "embedded PostgreSQL, three legs, default settings, filled by lists of 50,000; maintain is its upkeep, in a "
+        "process of its own"
     )
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.degraded: list[str] = []
-        self._upkeep: subprocess.Popen[str] | None = None
+        self._upkeep: list[int] = []
         self._mem = semmem.connect(self._url(folder), embedder="none", pool_size=_THREADS)
 
     def _url(self, folder: Path) -> str:
@@ -146,23 +146,15 @@ class Embedded(System):
         self._mem.forget(id, namespace=namespace)
 
     def upkeep(self) -> None:
-        command = [sys.executable, "-m", "semmem", "maintain", "--url", self._url(self._folder)]
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("SEMMEM_")}
-        self._upkeep = subprocess.Popen(
-            command,
-            env={**kept, "SEMMEM_EMBEDDER": "none", "SEMMEM_CONFIG": ""},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        _, said = self._upkeep.communicate()
-        if self._upkeep.returncode:
-            raise RuntimeError(f"semmem maintain: {said.strip()}")
+        with ProcessPoolExecutor(1, SPAWN, end_with_parent) as process:
+            self._upkeep = [process.submit(os.getpid).result()]
+            try:
+                process.submit(_maintained, self._url(self._folder)).result()
+            finally:
+                self._upkeep = []
 
     def servers(self) -> list[int]:
-        upkeep = [] if self._upkeep is None or self._upkeep.poll() is not None else [self._upkeep.pid]
-        return _pids(EmbeddedServer(self._folder).ensure_running()) + upkeep
+        return _pids(EmbeddedServer(self._folder).ensure_running()) + self._upkeep
 
     def close(self) -> None:
         self._mem.close()
@@ -185,6 +177,11 @@ class OneFile(Embedded):
 
     def close(self) -> None:
         self._mem.close()
+
+
+def _maintained(url: str) -> None:
+    with semmem.connect(url, embedder="none") as mem:
+        mem.maintain()
 
 
 def _fields(item: Item) -> dict[str, Any]:

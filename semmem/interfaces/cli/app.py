@@ -6,8 +6,9 @@ import io
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
@@ -239,15 +240,28 @@ def _tell_usage(error: Any, *, json: bool) -> None:
     where = getattr(error, "ctx", None)
     path = where.command_path if where is not None else "semmem"
     message = _PHRASES.sub("", error.format_message().strip())
-    if (word := re.match(r"No such command '([\w-]+)'", message)) and (verb := OTHER_NAMES.get(word[1])):
-        path = f"{path} {verb}"
-        message = f"No such command '{word[1]}'; the command is {verb}"
+    if where is not None and (word := re.match(r"No such command '([\w-]+)'", message)):
+        message, path = _no_such_command(word[1], where.command.list_commands(where), path)
     for phrase, ours in _IN_OUR_WORDS.items():
         message = phrase.sub(ours, message)
     end = "" if message.endswith((".", "?")) else "."
     if re.match(r"No such option: -[\d.]", message):
         end += " A negative number stands behind two dashes: -- -1."
     CommandLine(json=json).fail("InvalidInput", f"{message}{end} See: {path} --help")
+
+
+def _no_such_command(word: str, commands: Collection[str], path: str) -> tuple[str, str]:
+    """Return a sentence about a word that is none of the ``commands`` behind ``path``, and whose help says more.
+
+    The sentence names the command that other systems call so, else the nearest.
+    """
+    sentence = f"No such command '{word}'"
+    others = {other: verb for other, verb in OTHER_NAMES.items() if verb in commands}
+    if verb := others.get(word):
+        return f"{sentence}; the command is {verb}", f"{path} {verb}"
+    for near in get_close_matches(word, [*commands, *others], n=1):
+        return f"{sentence}. Did you mean '{others.get(near, near)}'?", path
+    return sentence, path
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import Error, sql
+from psycopg import sql
 from psycopg.errors import DeadlockDetected, InsufficientPrivilege, LockNotAvailable, OperationalError, UndefinedTable
 from psycopg.types.json import Jsonb
 
@@ -29,7 +29,7 @@ from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.postings import count_change, send_change
 from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, only
-from semmem.stores.postgres.vacuum import PATIENCE, session_setting, vacuum
+from semmem.stores.postgres.vacuum import cancel, patient, vacuum
 from semmem.stores.postgres.vector_index import INDEXED
 from semmem.stores.sql_files import statements
 
@@ -311,7 +311,7 @@ def _scrub(connection: Connection, beside: Connection | None) -> None:
     """
     mark, end = only(connection.execute(_SQL["scrub_mark"]))[0], time.monotonic() + _SNAPSHOT_PATIENCE_S
     _wait_for_snapshots(connection, mark, end)
-    with session_setting(connection, "lock_timeout", PATIENCE):
+    with patient(connection):
         _clear_statistics(connection)
         before = {file for _, file in _files(connection)}
         while tables := [table for table, file in _files(connection) if file in before]:
@@ -370,7 +370,7 @@ def _rewrite_all(
             raise
 
     def rewrite_beside(own: Connection) -> None:
-        with session_setting(own, "lock_timeout", PATIENCE):
+        with patient(own):
             rewrite(own)
 
     with ThreadPoolExecutor(1, thread_name_prefix="semmem-scrub") as thread:
@@ -381,20 +381,9 @@ def _rewrite_all(
                 other.result()
         except BaseException:
             if other is not None and beside is not None:
-                _end(other, beside)
+                cancel(other, beside)
+                beside.close()
             raise
-
-
-def _end(work: Future[None], connection: Connection) -> None:
-    """Cancel the statements of a thread until it ends: between two of them a cancelling is lost.
-
-    The connection is closed then, since a late one may meet the statement that restores a setting.
-    """
-    while not work.done():
-        with suppress(Error):
-            connection.cancel_safe(timeout=_SNAPSHOT_PATIENCE_S)
-        wait([work], _PAUSE)
-    connection.close()
 
 
 def _mark_visible(connection: Connection, table: str) -> None:

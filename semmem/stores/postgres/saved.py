@@ -267,7 +267,7 @@ def _folder(connection: Connection) -> Path | None:
 def _is_due(connection: Connection, namespace: str) -> bool:
     """Return whether a namespace is large enough to be saved, and what is saved of it is not fresh."""
     state = _state(connection, namespace)
-    if state is None or state.dropping or state.memories < files.FEWEST:
+    if state is None or state.memories < files.FEWEST:
         return False
     path = path_of(_place(connection), _name(connection, namespace))
     changes = partial(connection.execute, _SQL["resident_changes"])

@@ -216,11 +216,11 @@ class Flushing:
         except Exception:  # noqa: BLE001  # all is stored and found; no call must end for this
             self._failed.add(threading.get_ident())
         for namespace, backlog in due.items():
-            work = partial(self._tidy, namespace, backlog, threading.get_ident())
+            work = partial(self._flush, namespace, backlog, threading.get_ident())
             if not self._begun(work):
                 work()
 
-    def _tidy(self, namespace: str, backlog: postings.NamespaceBacklog | None, bulk: int) -> None:
+    def _flush(self, namespace: str, backlog: postings.NamespaceBacklog | None, bulk: int) -> None:
         try:
             while postings.flush_and_compact(self._store, namespace, backlog, bulk=True):
                 backlog = None  # a batch may bring several times as many keys as one flush takes
@@ -346,9 +346,9 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
 
 
 class Unsettled(NamedTuple):
-    """The work of ``settle`` in a namespace: it joins the rows of ``keys``, ascending, and ``packs`` or not.
+    """The work of ``settle`` in a namespace: it merges the rows of ``keys``, ascending, and ``packs`` or not.
 
-    That takes so many ``steps``, none where there is nothing to join or pack.
+    That takes so many ``steps``, none where there is nothing to merge or pack.
     """
 
     keys: NDArray[np.int64]
@@ -357,10 +357,10 @@ class Unsettled(NamedTuple):
 
 
 def unsettled(connection: Connection, settled: Mapping[str, int]) -> dict[str, Unsettled]:
-    """Return what there is to join and to pack in each namespace.
+    """Return what there is to merge and to pack in each namespace.
 
-    Those keys are joined that have got a row since the segment that ``settled`` has of their namespace: the rows of all
-    others have been joined before. They are read before anybody waits. What comes later has a later segment, so it is
+    Those keys are merged that have got a row since the segment that ``settled`` has of their namespace: the rows of all
+    others have been merged before. They are read before anybody waits. What comes later has a later segment, so it is
     left to the next ``maintain``.
     """
     connection.execute(_SQL["by_index"])
@@ -395,7 +395,7 @@ def _sizes(connection: Connection, namespaces: Sequence[str], upto: int) -> dict
 def settle(
     connection: Connection, since: Mapping[str, int], steps: int, due: Mapping[str, Unsettled]
 ) -> tuple[dict[str, int], dict[str, int], int]:
-    """Pack the keys of a range that only one memory has, and join the rows of others, as they are ``due``.
+    """Pack the keys of a range that only one memory has, and merge the rows of others, as they are ``due``.
 
     The range of each namespace begins at the key that ``since`` has for it. Both at once, for they lie in the same
     pages. A namespace in whose range nothing is due is not locked before its last range; the others are, in the order
@@ -414,8 +414,8 @@ def settle(
         removed += count
     several = {n: some for n, keys in ranges.items() if len(some := _between(due[n].keys, **keys))}
     full = {"full": postings.SEGMENT_FULL}
-    joined = sent(connection, "compact_keys", ((n, {"keys": keys, **full}) for n, keys in several.items()))
-    written = {n: cursor.rowcount for n, cursor in joined.items() if cursor.rowcount}
+    compacted = sent(connection, "compact_keys", ((n, {"keys": keys, **full}) for n, keys in several.items()))
+    written = {n: cursor.rowcount for n, cursor in compacted.items() if cursor.rowcount}
     return {n: keys["upto"] + 1 for n, keys in ranges.items()}, written, removed
 
 
@@ -425,7 +425,7 @@ def _between(keys: NDArray[np.int64], since: int, upto: int) -> NDArray[np.int64
 
 
 def _settled(store: PostgresStore, segments: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    """Join and pack the posting rows of some namespaces, which are in order, a range of keys at a time.
+    """Merge and pack the posting rows of some namespaces, which are in order, a range of keys at a time.
 
     ``segments`` has the last segment of each that is settled, and the last one, up to which it is settled then. Returns
     how many rows were written, and how many removed.
@@ -434,6 +434,7 @@ def _settled(store: PostgresStore, segments: Mapping[str, tuple[int, int]]) -> t
     fresh = store.run(partial(postings.fresh_segments, namespaces=list(segments)))
     steps = max(each.steps for each in due.values())
     last = {n: segment for n, (_, segment) in segments.items()}
+    beyond = postings.LAST_KEY + 1
 
     def step(connection: Connection, since: Mapping[str, int]) -> tuple[dict[str, int], int, int, dict[str, int]]:
         after, written, removed = (
@@ -441,14 +442,13 @@ def _settled(store: PostgresStore, segments: Mapping[str, tuple[int, int]]) -> t
         )
         ended = {namespace for namespace, key in after.items() if key >= beyond}
         # those that writers have added meanwhile stay fresh
-        joined = {n: fresh[n] if n in ended else [] for n in since if n in written or (n in ended and fresh[n])}
-        numbers = postings.mark_merged(connection, joined)
+        compacted = {n: fresh[n] if n in ended else [] for n in since if n in written or (n in ended and fresh[n])}
+        numbers = postings.mark_merged(connection, compacted)
         upto = {n: numbers[n] if numbers.get(n) == last[n] + 1 else last[n] for n in since}  # else a segment is between
         sent(connection, "namespace_settle", ((n, {"upto": upto[n]}) for n in since if n in ended))
         return after, sum(written.values()), removed, upto
 
     merged = packed = 0
-    beyond = postings.LAST_KEY + 1
     since = dict.fromkeys(segments, postings.FIRST_KEY)
     while since:
         after, written, removed, upto = store.transaction(partial(step, since=since))

@@ -1,11 +1,11 @@
-"""Vacuum tables in PostgreSQL, and change a setting of a session for a statement that cannot run in a transaction."""
+"""Vacuum tables in PostgreSQL, and let statements that cannot run in a transaction give way to others."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any
 
 from psycopg import Error, sql
@@ -14,7 +14,7 @@ from psycopg.errors import DiskFull, InsufficientPrivilege, LockNotAvailable, Qu
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
-__all__ = ["PATIENCE", "REWRITING", "rewrite", "session_setting", "vacuum"]
+__all__ = ["PATIENCE", "REWRITING", "cancel", "patient", "rewrite", "session_setting", "vacuum"]
 
 _SQL = statements("postgres")
 
@@ -51,6 +51,11 @@ def session_setting(connection: Connection, name: str, value: str) -> Iterator[N
             connection.execute(_SQL["session_set"], {"name": name, "value": before})
 
 
+def patient(connection: Connection) -> AbstractContextManager[None]:
+    """Bound the wait for a table, behind which others queue, inside the block."""
+    return session_setting(connection, "lock_timeout", PATIENCE)
+
+
 def vacuum(connection: Connection, tables: Collection[str], *options: str) -> None:
     """Vacuum some tables with the given options of VACUUM.
 
@@ -72,7 +77,7 @@ def rewrite(connection: Connection, watcher: Connection, table: str) -> bool:
 
     As soon as ``watcher``, another connection, sees somebody wait for it, the rewriting is cancelled, and the table
     stays as it was. It is tried a few times, but not again where the disk has no room for the new files.
-    ``connection`` has the settings ``REWRITING``, and is to be closed then: a late cancelling would meet what follows.
+    ``connection`` has the settings ``REWRITING``, and is to be closed then; see ``cancel``.
     """
     connection.execute(f"SET lock_timeout TO '{PATIENCE}'")
     for turn in range(_TRIES):
@@ -96,7 +101,7 @@ def _rewritten(connection: Connection, watcher: Connection, table: str) -> bool:
             ):
                 pass
         finally:
-            _cancel(work, connection)
+            cancel(work, connection)
     try:
         work.result()
     except (QueryCanceled, LockNotAvailable):
@@ -104,8 +109,11 @@ def _rewritten(connection: Connection, watcher: Connection, table: str) -> bool:
     return True
 
 
-def _cancel(work: Future[Any], connection: Connection) -> None:
-    """Cancel the statement of a thread until it ends: a cancelling before it begins is lost."""
+def cancel(work: Future[Any], connection: Connection) -> None:
+    """Cancel the statements of a thread until it ends: a cancelling before a statement begins is lost.
+
+    The connection is to be closed then: a late cancelling would meet what follows.
+    """
     while not work.done():
         with suppress(Error):
             connection.cancel_safe(timeout=_CANCEL_S)

@@ -9,7 +9,7 @@ vectors in leaves no old row behind, which an update of each row would.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 
 from psycopg import Error
 from psycopg.errors import DiskFull, InsufficientPrivilege, LockNotAvailable, UndefinedTable
@@ -19,7 +19,7 @@ from semmem.stores.postgres import nearest, nodes, staging
 from semmem.stores.postgres.nearest import MOST_INDEXED, with_index
 from semmem.stores.postgres.staging import STAGING, TABLE
 from semmem.stores.postgres.typed import Connection, only
-from semmem.stores.postgres.vacuum import PATIENCE, session_setting, vacuum
+from semmem.stores.postgres.vacuum import patient, session_setting, vacuum
 from semmem.stores.sql_files import statements
 
 __all__ = ["INDEXED", "build_memory", "index", "ready"]
@@ -75,7 +75,7 @@ def _index(connection: Connection, dimensions: int, table: str) -> int | None:
     anew = bool(large) and (not is_ready or (fits and _worn(new, gone, held)))
     if table == TABLE and not anew and staging.has_copies(connection):  # an earlier call was going to build it anew
         nodes.check(connection, mend=_MAINTAIN_THERE)
-        with suppress(LockNotAvailable), _patient(connection):
+        with suppress(LockNotAvailable), patient(connection):
             staging.clear(connection)
     if not large and (not held or not is_ready or _worn(0, gone, held)):
         if _given_up(connection, table):  # it serves nobody, and without it the rows of vectors that are gone go fast
@@ -128,7 +128,7 @@ def _renewed(connection: Connection, dimensions: int, namespaces: Collection[str
     """
     try:
         if not _is_kept(connection, count):
-            with _patient(connection):
+            with patient(connection):
                 staging.clear(connection)
             staging.copy(connection, namespaces)
             vacuum(connection, [STAGING], "ANALYZE")
@@ -138,7 +138,7 @@ def _renewed(connection: Connection, dimensions: int, namespaces: Collection[str
     except (LockNotAvailable, staging.NotNow):
         return False
     except Error:
-        with suppress(Error), _patient(connection):
+        with suppress(Error), patient(connection):
             staging.clear(connection)
         raise
 
@@ -193,18 +193,13 @@ def _memory(connection: Connection, count: int, dimensions: int) -> tuple[int, i
     return count * (2 * min(dimensions, MOST_INDEXED) + _LINKS_BYTES) >> 20, max(_BUILD_MB, most)
 
 
-def _patient(connection: Connection) -> AbstractContextManager[None]:
-    """Bound the wait for a table, behind which others queue, inside the block."""
-    return session_setting(connection, "lock_timeout", PATIENCE)
-
-
 def _given_up(connection: Connection, table: str) -> bool:
     """Drop the index, to build it anew; return False where it stays.
 
     It does where others go on reading the table, who would have to queue behind us, and where it is not ours.
     """
     try:
-        with _patient(connection):
+        with patient(connection):
             connection.execute(_SQL["embedding_index_drop"].format(table=table))
     except (LockNotAvailable, InsufficientPrivilege):
         return False

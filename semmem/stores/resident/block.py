@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
@@ -107,23 +107,15 @@ class Rows:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "turns"}
 
     @classmethod
-    def joined(cls, pieces: Sequence[Rows]) -> Rows:
-        """Return the rows of at least one piece, piece after piece; row ids ascend where those of the pieces do."""
-        filled = [piece.vectors for piece in pieces if len(piece.vector_row_ids)]
-        return cls(
-            Turns.joined([piece.turns for piece in pieces]),
-            np.concatenate([piece.lengths for piece in pieces]),
-            np.concatenate([piece.sizes for piece in pieces]),
-            np.concatenate([piece.entries for piece in pieces]),
-            np.concatenate([piece.candidates for piece in pieces]),
-            np.concatenate([piece.vector_row_ids for piece in pieces]),
-            np.concatenate(filled) if filled else pieces[0].vectors,
-        )
-
-    @classmethod
     def merged(cls, one: Rows, other: Rows) -> Rows:
         """Return the rows of both arguments, which have no row id in common, with row ids ascending."""
-        both = cls.joined([one, other])
+        both = cls.gathered(
+            (one, other),
+            count=len(one.row_ids) + len(other.row_ids),
+            vectors=len(one.vectors) + len(other.vectors),
+            entries=len(one.entries) + len(other.entries),
+            candidates=len(one.candidates) + len(other.candidates),
+        )
         order, with_vector = np.argsort(both.row_ids), np.argsort(both.vector_row_ids)
         return cls(
             both.turns.select(order),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import psycopg
@@ -23,6 +23,8 @@ from semmem.stores.sql_files import statements
 
 __all__ = ["follow", "load", "mapped"]
 
+T = TypeVar("T")
+
 _SQL = statements("postgres")
 _KEPT = ("resident_memories", "resident_forwards", "resident_vectors")
 _AT_A_TIME = 2_000
@@ -35,7 +37,7 @@ _PER_ENTRY = 1.2
 class Runs(Protocol):
     """What runs work on a connection that has no open transaction: a pool of connections, or one connection."""
 
-    def run(self, work: Callable[[Connection], Model | None]) -> Model | None:
+    def run(self, work: Callable[[Connection], T]) -> T:
         """Return what ``work`` returns."""
 
 
@@ -125,9 +127,8 @@ def mapped(pool: Runs, namespace: str, most: int) -> Model | None:
     None where nothing valid is saved, or it would take more than ``most`` bytes.
     """
     where = {"namespace": namespace}
-    states: list[State] = []
 
-    def read(connection: Connection) -> Model | None:
+    def read(connection: Connection) -> tuple[Model, State] | None:
         with pipelined_transaction(connection):
             connection.execute(_SQL["resident_snapshot"])
             state_cursor = connection.execute(_SQL["resident_state"], where, binary=True)
@@ -137,18 +138,19 @@ def mapped(pool: Runs, namespace: str, most: int) -> Model | None:
         row, name = state_cursor.fetchone(), name_cursor.fetchone()
         if row is None or name is None:
             return None
-        states.append(state := State(*row))
+        state = State(*row)
         found = saved.load(path_of(place_cursor.fetchone(), name[0]), namespace, state)
         corrections = corrections_of(correction_cursor.fetchall())
-        return None if found is None else Model(namespace, *found, corrections=corrections)
+        return None if found is None else (Model(namespace, *found, corrections=corrections), state)
 
-    model = _run_or_none(pool, read)
-    if model is not None and model.state != states[-1]:
-        model = follow(pool, model, most) if states[-1].follows(model.state) else None
-    return None if model is None or model.size > most else model
+    if (saved_and_now := _run_or_none(pool, read)) is None:
+        return None
+    model, state = saved_and_now
+    later = model if model.state == state else follow(pool, model, most)
+    return None if later is None or later.size > most else later
 
 
-def _run_or_none(pool: Runs, read: Callable[[Connection], Model | None]) -> Model | None:
+def _run_or_none(pool: Runs, read: Callable[[Connection], T | None]) -> T | None:
     """Run ``read``; None where it fails or a standby does, so that the recall asks the database, which says why."""
     try:
         return pool.run(read)
@@ -174,10 +176,8 @@ def _rows(turns: Turns, forward_cursor: Cursor, vector_cursor: Cursor) -> Rows:
         raise ValueError("A memory is in no index.")
     vectors = np.zeros((0, 0), dtype=np.float32)
     if len(vector_row_ids):
-        rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(vector_row_ids), -1)[
-            :, 4:
-        ]  # each begins with its length
-        vectors = np.ascontiguousarray(rows).view(">f4").astype(np.float32)
+        rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(vector_row_ids), -1)  # each begins with its length
+        vectors = np.ascontiguousarray(rows[:, 4:]).view(">f4").astype(np.float32)
     return Rows(
         turns,
         sizes[:, 1],

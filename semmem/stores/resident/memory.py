@@ -81,8 +81,8 @@ class Models:
 
     ``load`` loads a namespace into at most so many bytes, and learns how many of these the other models leave;
     ``follow`` brings a model up to date within so many. ``mapped`` finds a namespace that another process has saved.
-    They return None where that is impossible. ``renew`` saves a namespace anew, on a thread that nobody waits for, and
-    calls ``remap``.
+    They return None where that is impossible. ``renew`` saves a namespace anew, on a thread that no recall waits for,
+    and calls ``remap``.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Models:
     def forked(self) -> None:
         """Make the locks anew, which other threads of the parent process may have held."""
         self._lock = Lock()
-        self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
 
     def current(self, states: Mapping[str, State | None]) -> dict[str, Model]:
         """Return the models that are at ``states`` or later; a namespace without one has to be read from the store."""
@@ -155,24 +155,24 @@ class Models:
         model = self._use(namespace)
         if model is not None and model.state == state:
             return model
-        with self._turn(namespace, 0 if model is None else _FOLLOWED_S) as has_turn:
-            return self._made_current(namespace, state) if has_turn else None
+        with self._alone(namespace, 0 if model is None else _FOLLOWED_S) as is_alone:
+            return self._made_current(namespace, state) if is_alone else None
 
     @contextmanager
-    def _turn(self, namespace: str, patience_s: float) -> Iterator[bool]:
+    def _alone(self, namespace: str, patience_s: float) -> Iterator[bool]:
         """Let one recall at a time load a namespace or bring it up to date; yield False for one that has waited long.
 
-        Nobody waits for a load. The turns of a namespace end with the last recall that has one or waits for one: so an
+        Nobody waits for a load. The lock of a namespace is gone with the last recall that has it or waits for it: so an
         interrupted recall keeps none for ever.
         """
         with self._lock:
-            turn = self._turns.setdefault(namespace, Lock())
-        has_turn = turn.acquire(timeout=patience_s)
+            lock = self._locks.setdefault(namespace, Lock())
+        is_alone = lock.acquire(timeout=patience_s)
         try:
-            yield has_turn
+            yield is_alone
         finally:
-            if has_turn:
-                turn.release()
+            if is_alone:
+                lock.release()
 
     def _made_current(self, namespace: str, state: State) -> Model | None:
         model = self._use(namespace)

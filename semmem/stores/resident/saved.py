@@ -132,14 +132,8 @@ def in_the_way(register: Register, size: int, most: int) -> list[str]:
 
     All saved models of the store take at most ``most`` bytes, but for a single one.
     """
-    others = _by_time(_named(register, but=register.own))
-    taken, going = size + sum(status.st_size for _, status in others), []
-    for name, status in others:
-        if taken <= most:
-            break
-        taken -= status.st_size
-        going.append(name)
-    return going
+    others = _named(register, but=register.own)
+    return _first_of(others, size + _size(others) - most)
 
 
 def claim(folder: Path) -> Path:
@@ -166,15 +160,12 @@ def shrink(register: Register, most: int) -> int:
     With them go the saved models that were asked longest ago until all take at most ``most`` bytes, but not the last.
     Returns how many of these went.
     """
-    named = _by_time(_named(register))
-    taken, gone = sum(status.st_size for _, status in named), 0
-    for name, status in named[:-1]:
-        if taken > most:
-            taken -= status.st_size
-            gone += 1
-            register.drop(name)
+    named = _named(register)
+    gone = _first_of(named[:-1], _size(named) - most)
+    for name in gone:
+        register.drop(name)
     tidy(register.folder, register.names())
-    return gone
+    return len(gone)
 
 
 @contextmanager
@@ -191,9 +182,19 @@ def counts_of(*, saved: int, unsaved: int) -> dict[str, int]:
     return {name: count for name, count in (("saved", saved), ("unsaved", unsaved)) if count}
 
 
-def _by_time(named: Mapping[str, os.stat_result]) -> list[tuple[str, os.stat_result]]:
-    """Return files and their status, those that were asked longest ago first."""
-    return sorted(named.items(), key=lambda one: one[1].st_mtime_ns)
+def _first_of(files: Sequence[tuple[str, os.stat_result]], surplus: int) -> list[str]:
+    """Return the names of the first files that together take ``surplus`` bytes; of all where that is not enough."""
+    names = []
+    for name, status in files:
+        if surplus <= 0:
+            break
+        surplus -= status.st_size
+        names.append(name)
+    return names
+
+
+def _size(files: Iterable[tuple[str, os.stat_result]]) -> int:
+    return sum(status.st_size for _, status in files)
 
 
 def erase_files(folder: Path, names: Collection[str]) -> None:
@@ -230,17 +231,20 @@ def is_private(folder: Path) -> bool:
 
 def bytes_of(register: Register) -> int:
     """Return the bytes that the saved models of a store take, but for that of the namespace which is being saved."""
-    return sum(status.st_size for status in _named(register, but=register.own).values())
+    return _size(_named(register, but=register.own))
 
 
-def _named(register: Register, *, but: str | None = None) -> dict[str, os.stat_result]:
-    """Return the status of each file that the store names, but for one, and for empty ones, which are to be written."""
-    named = {}
+def _named(register: Register, *, but: str | None = None) -> list[tuple[str, os.stat_result]]:
+    """Return the files that the store names, each with its status, those that were asked longest ago first.
+
+    The file ``but`` is left out, and empty ones, which are to be written.
+    """
+    named = []
     for name in register.names() - {but}:
         with suppress(OSError):
             if (status := (register.folder / name).stat()).st_size:
-                named[name] = status
-    return named
+                named.append((name, status))
+    return sorted(named, key=lambda one: one[1].st_mtime_ns)
 
 
 # ---------------------------------------------------------------------- the file

@@ -60,7 +60,7 @@ class FileModels:
         self.saved_budget = _SAVED_BUDGET
         self._file = file
         self._models: OrderedDict[str, Model] = OrderedDict()
-        self._asked: set[str] = set()
+        self._vectors_read: set[str] = set()
         self.asked = Asked()
         self._lock = Lock()
         self._bringing = Lock()
@@ -104,8 +104,8 @@ class FileModels:
         That one is not kept, as a process that remembers one memory needs no more. Raises LegFailed like ``needed``.
         """
         with self._lock:
-            again = namespace in self._models or namespace in self._asked
-            self._asked.add(namespace)
+            again = namespace in self._models or namespace in self._vectors_read
+            self._vectors_read.add(namespace)
         if again:
             return self.needed(namespace)
         return self._file._reading(lambda c: _vectors_alone(c, namespace))

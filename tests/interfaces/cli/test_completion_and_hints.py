@@ -138,8 +138,20 @@ def test_the_name_that_another_system_gives_a_verb_is_answered_with_ours(call: C
     assert " ".join(err.split()) == f"No such command '{other}'; the command is {verb}. See: semmem {verb} --help"
 
 
-def test_a_mistyped_command_is_answered_with_the_nearest(call: Call) -> None:
-    assert "Did you mean 'remember'?" in call("remembr", "x")[2]
+@pytest.mark.parametrize(
+    ("mistyped", "said"),
+    [
+        ("remembr x", "No such command 'remembr'. Did you mean 'remember'? See: semmem --help"),
+        ("recal x", "No such command 'recal'. Did you mean 'recall'? See: semmem --help"),
+        ("serach x", "No such command 'serach'. Did you mean 'recall'? See: semmem --help"),  # search, mistyped
+        ("keys ad x", "No such command 'ad'. Did you mean 'add'? See: semmem keys --help"),
+        ("keys delete x", "No such command 'delete'. See: semmem keys --help"),  # forget is none of its commands
+        ("frobnicate", "No such command 'frobnicate'. See: semmem --help"),
+    ],
+)
+def test_a_mistyped_command_is_answered_with_the_nearest(call: Call, mistyped: str, said: str) -> None:
+    code, out, err = call(*mistyped.split())
+    assert (code, out, " ".join(err.split())) == (2, "", said)
 
 
 def test_python_answers_another_systems_name_with_the_verb(store_url: str) -> None:

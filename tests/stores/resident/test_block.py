@@ -291,14 +291,14 @@ def piece(row_id: int, *vector: float) -> Rows:
 
 def test_a_piece_without_vectors_leaves_those_of_the_others_to_their_memories() -> None:
     pieces = [Rows.none(), piece(2, 0.5), piece(4), piece(9, 0.25)]
-    for whole in (Rows.joined(pieces), Rows.gathered(iter(pieces), 3, 2, 3, 0), Rows.gathered(pieces, 9, 8, 7, 6)):
+    for whole in (Rows.gathered(iter(pieces), 3, 2, 3, 0), Rows.gathered(pieces, 9, 8, 7, 6)):
         assert whole.row_ids.tolist() == [2, 4, 9]
         assert whole.entries["key"].tolist() == [2, 4, 9]
         assert (whole.vector_row_ids.tolist(), whole.vectors.tolist()) == ([2, 9], [[0.5], [0.25]])
         later = Rows.merged(piece(7, 0.75), whole)
         assert later.row_ids.tolist() == [2, 4, 7, 9]
         assert (later.vector_row_ids.tolist(), later.vectors.tolist()) == ([2, 7, 9], [[0.5], [0.75], [0.25]])
-    assert Rows.joined([Rows.none()]).vectors.shape == Rows.gathered([], 0, 0, 0, 0).vectors.shape == (0, 0)
+    assert Rows.gathered([], 0, 0, 0, 0).vectors.shape == Rows.merged(Rows.none(), Rows.none()).vectors.shape == (0, 0)
 
 
 def test_pieces_of_more_memories_than_were_counted_are_refused() -> None:

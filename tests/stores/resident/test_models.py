@@ -350,10 +350,10 @@ def test_a_namespace_that_is_not_mapped_is_not_saved_while_it_grows() -> None:
 
 
 @pytest.mark.parametrize("second", range(1, 12))
-def test_a_recall_that_is_interrupted_at_any_line_keeps_no_turn_however_often(
+def test_a_recall_that_is_interrupted_at_any_line_keeps_no_lock_however_often(
     monkeypatch: pytest.MonkeyPatch, second: int
 ) -> None:
-    """Ctrl-C may end a recall at each line but at the end of a ``with``; later ones would wait for a turn it kept."""
+    """Ctrl-C may end a recall at each line but at the end of a ``with``; later ones would wait for a lock it kept."""
     now = STATE
 
     class Small(Large):
@@ -361,7 +361,7 @@ def test_a_recall_that_is_interrupted_at_any_line_keeps_no_turn_however_often(
             self.namespace, self.state = "a", now
 
     def ends_at(line: int) -> bool:
-        """Return whether a recall was interrupted at the line with this number of those it runs for its turn."""
+        """Return whether a recall was interrupted at the line with this number of those it runs to be alone."""
         seen = 0
 
         def trace(frame: Any, event: str, _: Any) -> Any:
@@ -369,7 +369,7 @@ def test_a_recall_that_is_interrupted_at_any_line_keeps_no_turn_however_often(
             if frame.f_code.co_filename != memory.__file__:
                 return None
             text = linecache.getline(memory.__file__, frame.f_lineno).strip()
-            if event == "line" and frame.f_code.co_name == "_turn" and not text.startswith("with "):
+            if event == "line" and frame.f_code.co_name == "_alone" and not text.startswith("with "):
                 seen += 1
                 if seen == line:
                     raise KeyboardInterrupt
