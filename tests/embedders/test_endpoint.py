@@ -56,7 +56,7 @@ def remote() -> Iterator[Server]:
 
 
 def embedder(remote: Server, waits: list[float] | None = None, **options: Any) -> EndpointEmbedder:
-    given = {"url": remote.url, "model": "tiny", "timeout_s": 5.0, **options}
+    given = {"url": remote.url, "model": "tiny", "timeout_s": 60.0, **options}
     return EndpointEmbedder(EndpointOptions(**given), wait=(waits if waits is not None else []).append)
 
 

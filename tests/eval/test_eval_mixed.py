@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -92,7 +93,7 @@ def test_a_system_under_load_has_what_the_writers_stored_and_nothing_that_they_f
 
 
 class Noted(System):
-    """A system that notes what it is filled with, and whose upkeep takes as long as a load."""
+    """A system that notes what it is filled with."""
 
     items: ClassVar[list[Item]] = []
 
@@ -108,8 +109,7 @@ class Noted(System):
 
     def forget(self, namespace: str, id: str) -> None: ...
 
-    def upkeep(self) -> None:
-        time.sleep(FEW.seconds)
+    def upkeep(self) -> None: ...
 
 
 def test_a_system_is_filled_with_each_memory_once_and_one_namespace_after_the_other(
@@ -122,12 +122,35 @@ def test_a_system_is_filled_with_each_memory_once_and_one_namespace_after_the_ot
 
 
 def test_upkeep_that_ends_only_after_the_load_is_said_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Over(threading.Event):
+        """The end of a load, which the second look at it finds."""
+
+        looks = 0
+
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout == FEW.upkeep_s
+            self.looks += 1
+            return self.looks == 2
+
+    class Keeps:
+        def upkeep(self) -> None:
+            if is_late:
+                keeping._over.set()
+
+    for is_late in (True, False):
+        keeping = load._Load(Keeps(), FEW, [])  # type: ignore[arg-type]
+        keeping._over = Over()
+        assert len(keeping._keep().seconds["upkeep"]) == 1
+        assert keeping._late is is_late
+
+    def keep(self: load._Load) -> load.Calls:
+        self._late = is_late
+        return load.Calls()
+
     monkeypatch.setitem(SYSTEMS, "noted", Noted)  # type: ignore[misc]
-    assert loaded("noted", FEW, tmp_path)["upkeep_late"] is True
-    monkeypatch.setattr(Noted, "upkeep", lambda self: None)
-    quick = loaded("noted", replace(FEW, upkeep_s=0.22), tmp_path)
-    assert quick["upkeep_s"]
-    assert quick["upkeep_late"] is False
+    monkeypatch.setattr(load._Load, "_keep", keep)
+    for is_late in (True, False):
+        assert loaded("noted", FEW, tmp_path)["upkeep_late"] is is_late
 
 
 def test_what_fails_under_load_is_counted_by_verb_and_reason_and_the_thread_goes_on() -> None:

@@ -44,7 +44,7 @@ def server() -> Iterator[Server]:
 
 
 def llm(server: Server, **options: Any) -> LLM:
-    return LLM(server.url, "tiny", **{"timeout_s": 5.0, "wait": lambda seconds: None, **options})
+    return LLM(server.url, "tiny", **{"timeout_s": 60.0, "wait": lambda seconds: None, **options})
 
 
 def names(extraction: Extraction) -> dict[int, float]:

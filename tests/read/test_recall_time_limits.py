@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,39 @@ from numpy.typing import NDArray
 import semmem
 from semmem.embedders.hashing import Hashing
 from semmem.model.exchange import Question, Ranking, Scope
+from semmem.model.process import clock as clocks
+from semmem.model.process.clock import Clock
 from semmem.model.protocols import Leg
 from semmem.model.store import Snapshot
 from tests.read.harbour import Slow, ids, legs
+from tests.waiting import until
+
+
+class LegTime:
+    """The time that the clocks of legs show: it stands, however busy the machine is, until a test moves it on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.looks = 0
+        spent = Clock.spent
+
+        def looked(clock: Clock) -> float:
+            self.looks += 1
+            return spent(clock)
+
+        monkeypatch.setattr(clocks, "time", SimpleNamespace(perf_counter=lambda: self.now))
+        monkeypatch.setattr(Clock, "spent", looked)
+
+    def pass_by(self, seconds: float) -> None:
+        """Let the time pass, and whoever waits for a leg look at its clock since, who would give up a late one."""
+        self.now += seconds
+        looks = self.looks
+        until(lambda: self.looks > looks)
+
+
+@pytest.fixture
+def leg_time(monkeypatch: pytest.MonkeyPatch) -> LegTime:
+    return LegTime(monkeypatch)
 
 
 @pytest.mark.parametrize("leg", ["lexical", "dense", "graph"])
@@ -31,27 +62,31 @@ def test_a_leg_that_is_late_is_degraded_and_the_others_answer(mem: semmem.Semmem
     assert ids(found) == ["match"]
 
 
-def test_reading_the_model_from_disk_is_not_on_the_time_of_a_leg(store_url: str) -> None:
+def test_reading_the_model_from_disk_is_not_on_the_time_of_a_leg(store_url: str, leg_time: LegTime) -> None:
     class Cold(Hashing):
-        """Half a second late the first time it is asked for one text, as a model that has to be loaded is."""
+        """A second late the first time it is asked for one text, as a model that has to be loaded is."""
 
         late = True
 
         def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
             if self.late and len(texts) == 1:
                 self.late = False
-                threading.Event().wait(0.5)
+                leg_time.pass_by(1.0)
+                go.wait(60)
             return super().embed(texts)
 
-    embedder = Cold()
+    embedder, go = Cold(), threading.Event()
+    go.set()
     with semmem.connect(store_url, embedder=embedder) as mem:
         mem.remember_many({"text": text} for text in ("ferry at dawn", "ferry at dusk"))
-        found = mem.recall("ferry", recipe=semmem.recipe("hybrid", timeouts={"dense": 0.2}))
+        found = mem.recall("ferry", recipe=semmem.recipe("hybrid", timeouts={"dense": 0.05}))
         assert not found.degraded
         assert not embedder.late
         embedder.late = True  # once loaded, it is
+        go.clear()
         again = mem.recall("ferry", recipe=semmem.recipe("hybrid", timeouts={"dense": 0.05}))
         assert again.degraded == {"dense": "no answer within 0.05 s"}
+        go.set()
 
 
 def test_other_legs_are_asked_when_the_question_has_its_vector_and_have_no_more_time_than_ever(store_url: str) -> None:
@@ -129,8 +164,7 @@ def test_a_model_that_fails_beside_the_other_legs_degrades_those_alone_that_read
         assert set(found.timings) == {"lexical", "dense", "graph", "total"}
 
 
-@pytest.mark.slow
-def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_url: str) -> None:
+def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_url: str, leg_time: LegTime) -> None:
     with semmem.connect(store_url, embedder="hashing", pool_size=2) as mem:
         mem.remember("ferry", id="match")
         mem.recall("ferry")
@@ -138,14 +172,22 @@ def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_
         question = Question("ferry", vector=mem._here.recaller._vectors.embedded("ferry"))
         degraded: dict[str, str] = {}
         timings: dict[str, float] = {}
-        order = semmem.recipe("hybrid", timeouts={"dense": 1, "lexical": 1})
+        order = semmem.recipe("hybrid", timeouts={"dense": 0.05, "lexical": 0.05})
         work = {leg: partial(legs(mem)[leg].search, question, snapshot, order) for leg in ("lexical", "dense")}
-        over = threading.Event()
-        busy = [mem._here.recaller._asking._threads.submit("other", over.wait) for _ in range(16)]
-        threading.Timer(1.5, over.set).start()
+        over, begun = threading.Event(), threading.Barrier(17)
+        threads = mem._here.recaller._asking._threads
+        busy = [threads.submit("other", lambda: (begun.wait(60), over.wait(60))) for _ in range(16)]
+        begun.wait(60)
+
+        def later() -> None:
+            until(lambda: len(threads._waiting) == 2)
+            leg_time.pass_by(1.0)
+            over.set()
+
+        threading.Thread(target=later).start()
         found = mem._here.recaller._asking.ask(work, order, degraded, timings)
         assert over.is_set()  # it was not given up while every thread was busy
-        assert [one.result(30) for one in busy] == [True] * 16
+        assert all(one.result(30)[1] for one in busy)
         assert (degraded, set(found)) == ({}, {"lexical", "dense"})
 
         def ask() -> None:
@@ -155,7 +197,8 @@ def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_
         asked = threading.Thread(target=ask)
         with mem.store.lasting(), mem.store.lasting():  # every connection of the pool
             asked.start()
-            asked.join(1.5)
+            until(lambda: mem.store.pool_use.waiting == 2)
+            leg_time.pass_by(1.0)
             assert asked.is_alive()
         asked.join(30)
         assert (degraded, set(found)) == ({}, {"lexical", "dense"})

@@ -59,7 +59,7 @@ def remote() -> Iterator[Server]:
 
 
 def reranker(remote: Server, waits: list[float] | None = None, **options: Any) -> EndpointReranker:
-    given = {"url": remote.url, "model": "tiny", "timeout_s": 5.0, **options}
+    given = {"url": remote.url, "model": "tiny", "timeout_s": 60.0, **options}
     return EndpointReranker(RerankerOptions(**given), wait=(waits if waits is not None else []).append)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from semmem.interfaces.mcp.streamable_http import HttpServer
 from tests.identity import Identity, identity_server
 from tests.interfaces.mcp.clients import ask, refusal
 from tests.interfaces.mcp.test_streamable_http import posted, running
+from tests.stores.postgres.own_server import free_port
 
 pytestmark = pytest.mark.anyio
 
@@ -37,9 +37,7 @@ def identity() -> Iterator[Identity]:
 
 @pytest.fixture
 def server(tmp_path: Path, identity: Identity) -> Iterator[HttpServer]:
-    with socket.socket() as free:  # the resource is the server's own URL, which the settings name before it starts
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()  # the resource is the server's own URL, which the settings name before it starts
     url = f"http://127.0.0.1:{port}/mcp"
     tokens = Tokens.of(Settings.load(config="", oidc_issuer=identity.url, oidc_audience=url))
     with running(tmp_path, Keys(tmp_path / "keys.json"), tokens=tokens, port=port) as server:

@@ -450,9 +450,10 @@ def test_who_erases_what_is_not_saved_locks_no_names(embedded_url: str, server: 
     """On several nodes a statement that deletes nothing would lock them on all."""
     fill(embedded_url, resident_mb=0)
     url = server.ensure_running()
-    connects = partial(psycopg.connect, url, options="-c search_path=semmem -c lock_timeout=100ms")
+    connects = partial(psycopg.connect, url, options="-c search_path=semmem")
     with connects() as other, connects() as eraser:
-        other.execute("LOCK TABLE meta IN SHARE MODE")
+        other.execute("LOCK TABLE meta IN SHARE MODE")  # which may wait for the server's own cleaning
+        eraser.execute("SET LOCAL lock_timeout TO '100ms'")
         names.erase(eraser, "default")
         names.erase(eraser)
 

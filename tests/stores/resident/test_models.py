@@ -13,6 +13,7 @@ import pytest
 from semmem.stores.resident import memory
 from semmem.stores.resident.memory import Models
 from semmem.stores.resident.model import State
+from tests.waiting import until
 
 STATE = State(3, 2, 1, 10, 100, False, 1.0, 1.0, None, "1")
 
@@ -241,17 +242,15 @@ def test_a_mapped_model_that_grows_is_saved_anew_once_in_a_thousand_changes_and_
         lambda namespace, most: Mapped(at(asked), 0),  # type: ignore[arg-type, return-value]
         lambda namespace: (saves.append(asked), go_on.wait(30)),  # type: ignore[arg-type, return-value]
     )
-    for asked in (0, 1_000, 1_001, 1_500, 2_000):
+    for asked, begun in ((0, 0), (1_000, 0), (1_001, 1), (1_500, 1), (2_000, 1)):
         assert "a" in models.current({"a": at(asked)})
+        until(lambda begun=begun: len(saves) == begun)  # type: ignore[misc]
     go_on.set()
-    for thread in threading.enumerate():
-        if thread.name == "semmem-resident":
-            thread.join(30)
-    for asked in (2_000, 2_001, 2_500):
+    join()
+    for asked, begun in ((2_000, 1), (2_001, 2), (2_500, 2)):
         assert "a" in models.current({"a": at(asked)})
-    for thread in threading.enumerate():
-        if thread.name == "semmem-resident":
-            thread.join(30)
+        until(lambda begun=begun: len(saves) == begun)  # type: ignore[misc]
+    join()
     assert saves == [1_001, 2_001]
     assert models._models["a"].behind == 2_500
     models.remap("a")
@@ -310,7 +309,12 @@ def renewed(steps: list[tuple[str, int]], kind: type[Behind] = Behind) -> list[t
 
     def renew(namespace: str) -> None:
         saves.append((namespace, behind))
-        go_on.wait(0.2)
+        assert go_on.wait(60)
+
+    def done() -> None:
+        go_on.set()
+        join()
+        go_on.clear()
 
     models = Models(
         1_000,
@@ -319,11 +323,14 @@ def renewed(steps: list[tuple[str, int]], kind: type[Behind] = Behind) -> list[t
         lambda namespace, most: kind(namespace, behind),  # type: ignore[arg-type, return-value]
         renew,
     )
+    ended = 0
     for namespace, behind in steps:
         if behind < 0:
-            join()
+            done()
+            ended = len(saves)
         models.current({namespace: None if behind < 0 else kind(namespace, behind).state})
-    join()
+        until(lambda ended=ended: not models._is_busy or len(saves) > ended)  # type: ignore[misc]
+    done()
     return saves
 
 

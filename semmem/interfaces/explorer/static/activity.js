@@ -1,5 +1,5 @@
 // Activity: the log of recalls. Who was given what, the same question asked again, and what was useful.
-import { html, useEffect, useState } from "/page/vendor/preact.js";
+import { html, useLayoutEffect, useState } from "/page/vendor/preact.js";
 import { api, call, choices, go } from "/page/api.js";
 import { Field, Notice, number, useLoaded, visible, when } from "/page/parts.js";
 
@@ -15,7 +15,7 @@ export function ActivityView({ ns, query, openMemory, may, toast }) {
   const asked = { namespace: ns, limit: PAGE, interface: query.interface, agent: query.agent, memory: query.memory };
   const first = useLoaded((signal) => log(asked, signal), [ns, query.interface, query.agent, query.memory]);
   const interfaces = useLoaded(() => choices("/v1/recalls", "interface"), []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!first.value) return;
     setRows(first.value.recalls);
     setCursor(first.value.cursor);

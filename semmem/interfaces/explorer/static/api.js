@@ -16,12 +16,17 @@ export function address(path, query) {
   return path + (search.size ? `?${search}` : "");
 }
 
+// Sessions that began in this page: a request that was refused because an earlier one had ended is asked again in that of now.
+let begun = 0;
+window.addEventListener("signed-in", () => { begun += 1; });
+
 export async function call(method, path, { query = {}, body, headers = {}, signal } = {}) {
   const options = { method, headers: { accept: "application/json", ...headers }, signal, credentials: "same-origin" };
   if (body !== undefined) {
     options.body = typeof body === "string" ? body : JSON.stringify(body);
     options.headers["content-type"] ??= "application/json";
   }
+  const session = begun;
   let answer;
   try {
     answer = await fetch(address(path, query), options);
@@ -40,6 +45,7 @@ export async function call(method, path, { query = {}, body, headers = {}, signa
   } catch {
     // an answer of something between the page and the server
   }
+  if (answer.status === 401 && session !== begun) return call(method, path, { query, body, headers, signal });
   if (answer.status === 401) window.dispatchEvent(new Event("signed-out"));
   throw new Problem(answer.status, told);
 }

@@ -1,5 +1,5 @@
 // The page: the session, the namespace, and the views.
-import { html, render, useCallback, useEffect, useRef, useState } from "/page/vendor/preact.js";
+import { html, render, useCallback, useEffect, useLayoutEffect, useRef, useState } from "/page/vendor/preact.js";
 import { api, go, place } from "/page/api.js";
 import { Dialog, Notice, keepFocus, useToast, visible } from "/page/parts.js";
 import { RecallView } from "/page/recall.js";
@@ -30,7 +30,7 @@ function App() {
   const [naming, setNaming] = useState(false); // of a namespace that holds no memory yet
   const [changed, setChanged] = useState(0);
   const [toast, show] = useToast();
-  const [View, setView] = useState(null);
+  const [{ of, View }, setView] = useState({}); // the view that is loaded, and its name
   const person = useRef(null); // whose key the page was opened with, once it is known
   const begin = useCallback(async () => {
     try {
@@ -66,10 +66,10 @@ function App() {
     };
   }, []);
   const name = at.view in VIEWS ? at.view : "recall";
-  useEffect(() => {
+  useLayoutEffect(() => {
     let late = false;
     document.title = `${VIEWS[name].title} · semmem`;
-    VIEWS[name].load().then((view) => late || setView(() => view), setError);
+    VIEWS[name].load().then((view) => late || setView({ of: name, View: view }), setError);
     return () => { late = true; };
   }, [name]);
   if (session === false) return html`<${SignIn} onDone=${begin} />`;
@@ -87,7 +87,7 @@ function App() {
       <label class="ns">Namespace<select value=${ns} onChange=${(e) => { if (e.target.value) go(name, { ns: e.target.value, ...(name === "recall" && { q: query.q, limit: query.limit }) }); else { e.target.value = ns; setNaming(true); } }}>${listed.map((one) => html`<option value=${one}>${visible(one)}</option>`)}
         ${!session.namespaces && html`<option value="">a new one…</option>`}</select></label>
       ${session.name && session.name !== "explore" && html`<button class="plain" onClick=${async () => { await api.signOut(); setSession(false); }}>Sign out ${visible(session.name)}</button>`}</header>
-    <main id="main" tabindex="-1">${View && html`<${View} key=${name} ...${{ ns, query, openMemory: open, may, toast: show, changed, namespaces }} />`}</main>
+    <main id="main" tabindex="-1">${of === name && html`<${View} key=${name} ...${{ ns, query, openMemory: open, may, toast: show, changed, namespaces }} />`}</main>
     ${memory && html`<${MemoryDialog} key=${memory.id} ...${{ ...memory, may, toast: show, openMemory: open, onClose: () => setMemory(null), foot: toast, onChange: () => setChanged((count) => count + 1) }} />`}
     ${naming && html`<${Dialog} title="A new namespace" onClose=${() => setNaming(false)}><${NewNamespace} take=${(wanted) => { setNaming(false); go("browse", { ns: wanted }); }} /><//>`}
     ${ended && html`<${Dialog} title="Your session has ended" onClose=${() => setEnded(false)}><${Ended} ...${{ session, begin }} /><//>`}

@@ -1,5 +1,5 @@
 // Browse: all memories of a namespace by filters, and what can be done with several at once.
-import { html, useEffect, useMemo, useState } from "/page/vendor/preact.js";
+import { html, useLayoutEffect, useMemo, useState } from "/page/vendor/preact.js";
 import { address, api, call, go, pages, place } from "/page/api.js";
 import { Field, More, Notice, Windowed, called, number, spoken, useLoaded, visible, warned, when } from "/page/parts.js";
 
@@ -46,7 +46,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
   const [problem, setProblem] = useState(null);
   const key = JSON.stringify([ns, query, changed]);
   const first = useLoaded((signal) => (query.words ? foundByWords(ns, query, signal) : api.list({ namespace: ns, limit: PAGE, ...filtersOf(query) }, signal)), [key]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!first.value) return;
     setRows(first.value.memories);
     setCursor(first.value.cursor);
@@ -288,7 +288,7 @@ export function TimeView({ ns, changed }) {
   const [start, setStart] = useState(null);
   const [end, setEnd] = useState(null);
   const [under, setUnder] = useState(null); // the bar under the pointer, or with the focus
-  useEffect(() => setStart(null), [ns]);
+  useLayoutEffect(() => setStart(null), [ns]);
   const days = value?.days || [];
   const bar = days[under];
   const authors = [...new Set(days.flatMap(([, of]) => [...of.keys()]))];

@@ -1,5 +1,5 @@
 // Why a memory is where it is in a recall, and what would let it in.
-import { html, useEffect, useRef } from "/page/vendor/preact.js";
+import { html, useLayoutEffect, useRef } from "/page/vendor/preact.js";
 import { api } from "/page/api.js";
 import { Bars, Notice, called, legClass, number, useLoaded, visible } from "/page/parts.js";
 
@@ -12,7 +12,7 @@ export function Explained({ id, ns, question, limit, plan, openMemory, onClose, 
   const { value: memory } = useLoaded(() => api.get(id, ns), [id, ns]);
   const box = useRef();
   const opener = useRef();
-  useEffect(() => {
+  useLayoutEffect(() => {
     opener.current = document.activeElement;
     box.current?.focus();
   }, []);

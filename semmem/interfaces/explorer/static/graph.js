@@ -1,5 +1,5 @@
 // Graph: names and memories around a hit, a name or a session, drawn by Cytoscape.js and listed for the keyboard.
-import { html, useEffect, useMemo, useState } from "/page/vendor/preact.js";
+import { html, useLayoutEffect, useMemo, useState } from "/page/vendor/preact.js";
 import { api, asked, go } from "/page/api.js";
 import { Canvas } from "/page/canvas.js";
 import { Notice, useLoaded, visible } from "/page/parts.js";
@@ -23,11 +23,11 @@ export function GraphView({ ns, query, openMemory, may, toast }) {
   const { around, session } = query;
   const hops = Number(query.hops) || 2;
   const limit = Number(query.most) || 300;
-  useEffect(() => { setText(around || session || ""); setKind(session ? "session" : "around"); }, [around, session]);
+  useLayoutEffect(() => { setText(around || session || ""); setKind(session ? "session" : "around"); }, [around, session]);
   const first = useLoaded(() => begun(ns, { around, session, hops, limit }), [ns, around, session, hops, limit]);
   const paths = useLoaded(async (signal) => (question && ways ? (await api.paths({ query: question, namespace: ns, limit: 10 }, signal)).paths : []), [ns, question, ways]);
   const names = useLoaded((signal) => api.concepts({ namespace: ns, like: kind === "around" && text && text !== around ? text : undefined, limit: 40 }, signal), [ns, text, kind]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     setDrawn(first.value || NOTHING);
     setChosen([...(first.value || NOTHING).nodes.values()].find((node) => node.start)?.id || null);
   }, [first.value]);

@@ -1,5 +1,5 @@
 // One memory: its fields, an edit that minds the version, its history with differences, its links.
-import { html, useEffect, useState } from "/page/vendor/preact.js";
+import { html, useState } from "/page/vendor/preact.js";
 import { api, asked, go } from "/page/api.js";
 import { Dialog, LongText, Notice, called, spoken, useLoaded, visible, warned, when } from "/page/parts.js";
 
@@ -13,7 +13,6 @@ export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory
   const isNew = id === "";
   const { value: memory, error, loading, reload } = useLoaded(async () => (isNew ? EMPTY : api.get(id, ns)), [id, ns]);
   const [tab, setTab] = useState(isNew ? "edit" : "memory");
-  useEffect(() => setTab(isNew ? "edit" : "memory"), [id]);
   const changed = (sentence, undo) => {
     toast(sentence, undo && (async () => { await undo(); onChange(); reload(); }));
     onChange();

@@ -1,4 +1,6 @@
 // Parts that several views are made of. Texts of memories are set as text, never as HTML.
+// An effect that sets a state, moves the focus or opens a dialog is a layout effect: another one runs after the next paint,
+// and on a busy machine undoes there what somebody typed or chose meanwhile.
 import { html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "/page/vendor/preact.js";
 
 // The class with the colour of a leg, or of another part of a score; the style has one for each that semmem names.
@@ -97,7 +99,7 @@ export function useLoaded(work, keys) {
     );
     return () => controller.abort();
   }, [...keys, again]);
-  useEffect(() => { // refused because the session had ended: asked again in the next one
+  useLayoutEffect(() => { // refused because the session had ended: asked again in the next one
     if (state.error?.status !== 401) return undefined;
     const anew = () => setAgain((count) => count + 1);
     window.addEventListener("signed-in", anew);
@@ -194,7 +196,7 @@ export function More({ more, failed }) {
 
 export function Dialog({ title, onClose, foot, children }) {
   const box = useRef();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = box.current;
     const before = document.activeElement;
     dialog.showModal();
@@ -244,6 +246,6 @@ export function useToast() {
 // A field whose value counts when somebody leaves it; what is being typed outlives a list that arrives meanwhile.
 export function Field({ label, value, set, ...more }) {
   const [typed, setTyped] = useState(value);
-  useEffect(() => setTyped(value), [value]);
+  useLayoutEffect(() => setTyped(value), [value]);
   return html`<label>${label}<input ...${more} value=${typed} onInput=${(e) => setTyped(e.target.value)} onChange=${(e) => set(e.target.value)} /></label>`;
 }

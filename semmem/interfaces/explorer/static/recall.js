@@ -1,6 +1,6 @@
 // Recall: a question, its hits with their scores, why and why not, and the same question with other weights.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
-import { api, go, note } from "/page/api.js";
+import { api, go, note, place } from "/page/api.js";
 import { Badge, Bars, Field, Legend, Marked, More, Notice, Windowed, called, legClass, meaning, number, useFollowed, useLoaded, spoken, visible, when } from "/page/parts.js";
 import { Explained } from "/page/explained.js";
 import { Wanted } from "/page/memory.js";
@@ -18,8 +18,8 @@ export function RecallView({ ns, query, openMemory, may, toast, changed: edits, 
   const wanted = Number(query.limit) || LIMIT;
   const limit = Math.min(wanted, PAGE);
   const [plan, setPlan] = useState(null); // the recipe as the sliders make it; null is that of the namespace
-  useEffect(() => setText(query.q || ""), [query.q]);
-  useEffect(() => setPlan(null), [ns, query.q]);
+  useLayoutEffect(() => setText(query.q || ""), [query.q]);
+  useLayoutEffect(() => setPlan(null), [ns, query.q]);
   const base = useLoaded(async (signal) => (query.q ? api.recall({ query: query.q, namespace: ns, limit }, signal) : null), [ns, query.q, limit, edits]);
   const long = wanted > PAGE && base.value; // then all pages are cut from lists of one depth, so none lacks or repeats a hit
   const recipe = long ? toTheEnd(plan || base.value.plan) : plan;
@@ -30,11 +30,11 @@ export function RecallView({ ns, query, openMemory, may, toast, changed: edits, 
     [limit, plan, long], `${ns}\n${query.q}`,
   );
   const kept = useRef(false); // the settings are those of the namespace now: its own answer takes the place of the sliders
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (kept.current) setPlan(null);
     kept.current = false;
   }, [base.value]);
-  useEffect(() => { // the server keeps the lists of this question, so the first move of a slider asks no leg either
+  useLayoutEffect(() => { // the server keeps the lists of this question, so the first move of a slider asks no leg either
     if (!base.value) return;
     note(ns, query.q, base.value.hits);
     api.reweigh({ query: query.q, namespace: ns, limit }).catch(() => null);
@@ -43,14 +43,14 @@ export function RecallView({ ns, query, openMemory, may, toast, changed: edits, 
   const search = (event) => {
     event.preventDefault();
     if (text.trim() === query.q) base.reload();
-    else go("recall", { ns, q: text.trim(), limit: query.limit });
+    else go("recall", { ns, q: text.trim(), limit: place().query.limit }); // which may have changed since the last frame
   };
   return html`<section aria-labelledby="recall-title">
     <h1 id="recall-title">Recall</h1>
     <form class="ask" role="search" onSubmit=${search}>
       <label class="grow">Question<input type="search" value=${text} autofocus required maxlength="4000"
         placeholder="Ask as an agent would" onInput=${(e) => setText(e.target.value)} /></label>
-      <${Field} label="Hits" type="number" min="1" max=${MOST} value=${String(wanted)} set=${(limit) => go("recall", { ns, q: query.q, limit })} />
+      <${Field} label="Hits" type="number" min="1" max=${MOST} value=${String(wanted)} set=${(limit) => go("recall", { ns, q: place().query.q, limit })} />
       <button>Recall</button>
     </form>
     <${Notice} error=${base.error || changed.error} />
@@ -70,7 +70,7 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
   const [rest, setRest] = useState(null);
   const [problem, setProblem] = useState(null);
   const [why, setWhy] = useState(null);
-  useEffect(() => setWhy(asks || null), [question, ns, asks]);
+  useLayoutEffect(() => setWhy(asks || null), [question, ns, asks]);
   const most = Math.max(...answer.hits.map((hit) => Object.values(hit.components).reduce((sum, value) => sum + value, 0)), 0);
   const names = [...new Set([...Object.keys(answer.plan.weights), ...answer.hits.flatMap((hit) => Object.keys(hit.components))])];
   const degraded = Object.entries(answer.degraded);
