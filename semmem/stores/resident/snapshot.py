@@ -182,6 +182,13 @@ class MemorySnapshot(Overlay):
         if self._check is not None:
             self.memories(())
 
+    def scope_holds(self) -> bool:
+        """Return whether the scope holds; nothing is read where all models are of the state in which it was made."""
+        made_at = self._scope.states_before or {}
+        if self.in_memory and all(model.state == made_at.get(name) for name, model in self._models.items()):
+            return True
+        return super().scope_holds()
+
 
 def _placed(metadata: Mapping[int, CandidateMetadata], place: int) -> dict[int, CandidateMetadata]:
     """Return metadata of one namespace with row ids placed for the namespace at ``place``."""
