@@ -131,7 +131,8 @@ class Recaller:
         """Answer one question; see Semmem.recall. With ``tailor`` the settings of the namespaces change the recipe.
 
         A snapshot from memory may turn out to be outdated once the hits are read. Then the recall begins again, with a
-        snapshot that is checked before it is read.
+        snapshot that is checked before it is read. It is also answered again where a memory that a leg found, or
+        the row ids of its scope, were changed meanwhile.
         """
         started = time.perf_counter()
         text = checked(query, limit, offset, sort_by, min_confidence)
