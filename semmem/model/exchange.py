@@ -219,9 +219,10 @@ class Scope:
     a JSON array of [namespace, name, value], None where there are none. ``kinds`` and ``corrections`` are the
     conversation facts and corrections of each namespace for this question, None where they were not asked for;
     ``languages`` are those in which its memories were extracted. ``states`` tell whether a namespace has changed since
-    another scope was made (None: it has no memories), where the store counts changes. ``linked`` are the namespaces
-    that have links between memories, ``superseding`` those in which a link may supersede. ``lapsed`` are the row ids of
-    memories that are not valid now. In a recall of another time, ``at``, these are out of scope.
+    another scope was made (None: it has no memories), where the store counts changes; they were read last, and
+    ``states_before`` first, so that what both name has one state. ``linked`` are the namespaces that have links between
+    memories, ``superseding`` those in which a link may supersede. ``lapsed`` are the row ids of memories that are not
+    valid now. In a recall of another time, ``at``, these are out of scope.
     """
 
     namespaces: tuple[str, ...]
@@ -234,6 +235,7 @@ class Scope:
     kinds: Mapping[str, Kinds] | None = None
     corrections: Mapping[str, Corrections] | None = None
     states: Mapping[str, tuple[Any, ...] | None] | None = None
+    states_before: Mapping[str, tuple[Any, ...] | None] | None = None
     languages: Mapping[str, str] = field(default_factory=dict)
     linked: frozenset[str] = frozenset()
     superseding: frozenset[str] = frozenset()
@@ -251,6 +253,13 @@ class Scope:
         if self.excluded is not None and len(self.excluded):
             inside &= ~np.isin(row_ids, self.excluded)
         return inside
+
+    def names_row_ids_of(self, other: Scope) -> bool:
+        """Return whether both scopes allow and exclude the same row ids."""
+        import numpy as np
+
+        pairs = ((self.allowed, other.allowed), (self.excluded, other.excluded))
+        return all(one is its if one is None or its is None else np.array_equal(one, its) for one, its in pairs)
 
     def with_links(self, linked: Mapping[str, int]) -> Scope:
         """Return the scope with the link facts of namespaces: 1 for links, 2 where one may supersede."""

@@ -16,7 +16,7 @@ from semmem.embedders.binding import QuestionVectors
 from semmem.embedders.fitted import FittedCurve, kept
 from semmem.legs import Legs
 from semmem.model.errors import EmbedderReplaced, LegFailed
-from semmem.model.exchange import CandidateMetadata, Question, Ranking, Turn
+from semmem.model.exchange import CandidateMetadata, Question, Ranking, Scope, Turn
 from semmem.model.failure import reason
 from semmem.model.process.fair_semaphore import FairSemaphore
 from semmem.model.protocols import Embedder, Reranker
@@ -138,7 +138,8 @@ class Recaller:
         """Answer one question; see Semmem.recall. With ``tailor`` the settings of the namespaces change the recipe.
 
         A snapshot from memory may turn out to be outdated once the hits are read. Then the recall begins again, with a
-        snapshot that is checked before it is read.
+        snapshot that is checked before it is read. It is also answered again where a memory that a leg found, or
+        the row ids of its scope, were changed meanwhile.
         """
         started = time.perf_counter()
         text = checked(query, limit, offset, sort_by, min_confidence)
@@ -156,16 +157,16 @@ class Recaller:
             used = snapshot(checked=True)
             answer, whole = self._answer(asked, used)
         for _ in range(_AGAIN):
-            if whole or (newer := snapshot(checked=True)).scope.states == used.scope.states:
+            if whole or _are_alike((newer := snapshot(checked=True)).scope, used.scope):
                 break
             used = newer
             answer, whole = self._answer(asked, used)
         return answer
 
     def _answer(self, asked: _Asked, snapshot: Snapshot) -> tuple[StoreRecall, bool]:
-        """Answer one question from a snapshot; say whether all that a leg found was still there when it was read.
+        """Answer one question from a snapshot; say whether nothing that a leg found, or its scope, changed meanwhile.
 
-        One that was not may have been forgotten, or changed: then it is stored again, and only another snapshot has it.
+        What is gone may have been forgotten, or changed: then it is stored again, and only another snapshot has it.
         Raises Moved where the snapshot is outdated.
         """
         recipe, window = asked.recipe, asked.window
@@ -201,7 +202,8 @@ class Recaller:
         floor = auto_floor(candidates) if least == "auto" else float(least)
         hits, left_out, withheld = hits_of(snapshot, candidates, window, groups, self.language, withhold=sure < floor)
         snapshot.confirm()  # where no memory was read for a hit
-        whole = not candidates.vanished and len(hits) + len(left_out) + withheld == len(page(groups, window))
+        all_read = not candidates.vanished and len(hits) + len(left_out) + withheld == len(page(groups, window))
+        whole = all_read and snapshot.scope_holds()
         spent = time.perf_counter() - asked.started
         timings = {**timings, "total": spent}  # a copy: a late leg still writes to the old dict
         degraded = {**candidates.degraded, "settings": wrong} if wrong else candidates.degraded
@@ -411,6 +413,11 @@ class Recaller:
             return replace(candidates, degraded={**candidates.degraded, "rerank": reason(error)})
         finally:
             timings["rerank"] = time.perf_counter() - started
+
+
+def _are_alike(one: Scope, other: Scope) -> bool:
+    """Return whether two scopes of the same question are of the same states, and name the same row ids."""
+    return one.states == other.states and one.names_row_ids_of(other)
 
 
 def _are_row_ids(row_ids: Collection[Any]) -> bool:

@@ -161,6 +161,16 @@ class StoredSnapshot:
     def confirm(self) -> None:
         """Confirm nothing: what the database answers is its present state."""
 
+    def scope_holds(self) -> bool:
+        """Return whether the scope would name the same row ids now; it is made anew where a namespace has changed."""
+        scope = self.scope
+        names_row_ids = scope.allowed is not None or scope.excluded is not None
+        if not names_row_ids or scope.at is not None or scope.states_before is None:
+            return True
+        if self._store.states(scope.namespaces) == scope.states_before:
+            return True
+        return scope.names_row_ids_of(self._store.scope(scope.namespaces, scope.filters or Filters(), scope.exclude))
+
 
 class Overlay:
     """A snapshot over another one, ``behind``: what a subclass does not answer itself is passed on."""
@@ -277,3 +287,7 @@ class Overlay:
     def confirm(self) -> None:
         """Confirm what is behind."""
         self._behind.confirm()
+
+    def scope_holds(self) -> bool:
+        """Return whether the scope behind holds."""
+        return self._behind.scope_holds()

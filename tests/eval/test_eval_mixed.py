@@ -335,6 +335,9 @@ def test_a_run_fills_loads_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert "semmem, SQLite: measured already, in measured.json." in done.output
     result = json.loads((tmp_path / "mixed.json").read_text(encoding="utf-8"))
     assert list(result["systems"]) == ["semmem", "semmem, SQLite"]
+    loads = [one["load"] for one in result["systems"].values()]  # several calls make one result: each says its own
+    assert [one["commit"] for one in loads] == [result["commit"]] * 2
+    assert loads[0]["at"] <= loads[1]["at"] <= result["at"]
     assert all(one["load"]["errors_in_all"] == 0 for one in result["systems"].values())
     assert result["systems"]["semmem"]["load"]["memory"][0]["server_mb"] > 0
     assert all(one["load"]["upkeep_s"] for one in result["systems"].values())

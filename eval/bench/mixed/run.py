@@ -55,12 +55,16 @@ def mixed(
                 _removed(_store(folder, name))
     return {
         "plan": asdict(plan),
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "at": _now(),
         "machine": f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}",
         "versions": {"semmem": semmem.__version__} | {name: installed(name) for name in _PACKAGES},
         "commit": COMMIT,
         "systems": record.rows,
     }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _store(folder: Path, name: str) -> Path:
@@ -88,7 +92,8 @@ def _one(name: str, plan: Plan, record: Record, folder: Path, only_fill: bool, s
     say(f"{name}: {plan.readers} readers and {plan.writers} writers for {plan.seconds:g} s …")
     record.note(name, {})  # a load that is interrupted leaves a store that differs from those of others
     load = _in_process(loaded, name, plan, folder)
-    record.note(name, {"fill": fill, "load": {"load_average": [round(one, 1) for one in os.getloadavg()], **load}})
+    when = {"at": _now(), "commit": COMMIT, "load_average": [round(one, 1) for one in os.getloadavg()]}
+    record.note(name, {"fill": fill, "load": {**when, **load}})
     _removed(folder)
 
 

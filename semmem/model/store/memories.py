@@ -230,6 +230,10 @@ class Store(Protocol):
         """
         ...
 
+    def states(self, namespaces: Collection[str]) -> Mapping[str, tuple[Any, ...] | None]:
+        """Return the state of each namespace now, None for one without memories; see Scope."""
+        ...
+
     def snapshot(
         self,
         namespaces: tuple[str, ...],

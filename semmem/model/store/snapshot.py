@@ -170,6 +170,14 @@ class Snapshot(Protocol):
         """Raise Moved where this snapshot is outdated and ``memories`` has not found out yet."""
         ...
 
+    def scope_holds(self) -> bool:
+        """Return whether the row ids in ``scope`` are those of all that was read; asked once the hits are read.
+
+        An update gives a memory another row id. So a leg that reads later than the scope was made finds a memory that
+        matches the filters out of scope, and one that is excluded within it.
+        """
+        ...
+
 
 class SnapshotSource(Protocol):
     """What makes snapshots: a store, the namespaces of a store that a process holds in memory, or a standby."""

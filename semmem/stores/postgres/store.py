@@ -338,6 +338,10 @@ class PostgresStore(Pooled):
         """Resolve filters and excluded ids to row ids; with ``names`` also load conversation facts and corrections."""
         return scopes.scope(self, self.matching, namespaces, filters, exclude, names, at)[0]
 
+    def states(self, namespaces: Collection[str]) -> Mapping[str, tuple[Any, ...] | None]:
+        """Return the state of each namespace now, None for one of which nothing is stored."""
+        return scopes.states(self, namespaces)
+
     def snapshot(
         self,
         namespaces: tuple[str, ...],

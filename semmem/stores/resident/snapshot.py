@@ -44,6 +44,7 @@ class MemorySnapshot(Overlay):
         self._spaces = self._scope.namespaces
         self._models = models
         self._check = check
+        self._checks_scope = check is not None
         self._alone = all(namespace in models for namespace in self._spaces)
         self.in_memory = self._alone and not self._scope.linked  # links between memories are not held
 
@@ -181,6 +182,15 @@ class MemorySnapshot(Overlay):
         """Raise Moved where the models are not up to date; nothing is read where that is known."""
         if self._check is not None:
             self.memories(())
+
+    def scope_holds(self) -> bool:
+        """Return whether the scope holds; nothing is read where it was checked, or all models are of its state."""
+        if self._checks_scope:
+            return True
+        made_at = self._scope.states_before or {}
+        if self.in_memory and all(model.state == made_at.get(name) for name, model in self._models.items()):
+            return True
+        return super().scope_holds()
 
 
 def _placed(metadata: Mapping[int, CandidateMetadata], place: int) -> dict[int, CandidateMetadata]:

@@ -17,8 +17,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import ReferenceType, ref
 
-import numpy as np
-
 from semmem.model.exchange import Scope
 from semmem.model.process.forks import in_child
 from semmem.model.store import Moved, Snapshot, SnapshotSource, Store
@@ -238,10 +236,4 @@ def _size(scope: Scope) -> int:
 
 
 def _same(one: Scope, other: Scope) -> bool:
-    for one_row_ids, other_row_ids in ((one.allowed, other.allowed), (one.excluded, other.excluded)):
-        if one_row_ids is None or other_row_ids is None:
-            if one_row_ids is not other_row_ids:
-                return False
-        elif not np.array_equal(one_row_ids, other_row_ids):
-            return False
-    return bool(_COMPARED(one) == _COMPARED(other))
+    return one.names_row_ids_of(other) and bool(_COMPARED(one) == _COMPARED(other))

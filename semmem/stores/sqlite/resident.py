@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,10 @@ class FileModels:
         """Drop all models."""
         with self._lock:
             self._models.clear()
+
+    def states(self, namespaces: Collection[str]) -> dict[str, State | None]:
+        """Return the state of each namespace now, None for one without memories."""
+        return self._file._run(lambda c: {namespace: _state(c, namespace) for namespace in namespaces})
 
     def current(self, namespace: str) -> Model | None:
         """Return the namespace as it is now; None where it has no memories, or more than MOST."""

@@ -331,6 +331,7 @@ class SqliteStore(Filed):
         import numpy as np
 
         allowed = excluded = None
+        states_before = self.states(namespaces) if filters or exclude else None
         where = {"namespaces": list(namespaces)}
 
         def row_ids_from(statement: str, parameters: Mapping[str, Any]) -> NDArray[np.int64]:
@@ -362,8 +363,13 @@ class SqliteStore(Filed):
             corrections=corrections,
             languages=spoken,
             lapsed=lapsed,
+            states_before=states_before,
         )
         return scope.with_links(dict(json.loads(linked)))
+
+    def states(self, namespaces: Collection[str]) -> Mapping[str, tuple[Any, ...] | None]:
+        """Return the state of each namespace now, None for one without memories."""
+        return self.models.states(namespaces)
 
     def snapshot(
         self,

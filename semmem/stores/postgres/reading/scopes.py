@@ -17,7 +17,7 @@ from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import corrections_of, facts_of, facts_parameters, filter_parameters
 from semmem.stores.postgres.typed import TupleRow
 
-__all__ = ["scope", "scope_and_rows"]
+__all__ = ["scope", "scope_and_rows", "states"]
 
 _SIZE, _STATE, _BOUNDS = 4, 15, 17
 """Where the columns of memory_size, of resident_state and of memory_bounds end in a row of memory_at_state."""
@@ -88,6 +88,17 @@ def scope_and_rows(pool: Pooled, namespace: str, row_ids: RowIds) -> tuple[Scope
     return scope, [row[_BOUNDS:] for row in rows if row[_BOUNDS] is not None]
 
 
+def states(pool: Pooled, namespaces: Collection[str]) -> dict[str, tuple[Any, ...] | None]:
+    """Return the state of each namespace, None for one of which nothing is stored, in one round trip."""
+    names = list(dict.fromkeys(namespaces))
+    rows = pool.together(*(("resident_state", {"namespace": name}) for name in names))
+    return _states(dict(zip(names, rows, strict=True)))
+
+
+def _states(rows: Mapping[str, list[Any]]) -> dict[str, tuple[Any, ...] | None]:
+    return {name: tuple(of[0]) if of else None for name, of in rows.items()}
+
+
 def _queries(
     namespaces: Sequence[str],
     known: Mapping[str, Known],
@@ -107,7 +118,8 @@ def _queries(
     if names is not None:
         each |= {"memory_kinds": facts_parameters("", names), "corrections": {}}
     states = [{"namespace": n, "place": known[n].place, "since": known[n].changes} for n in namespaces]
-    return [(name, {**more, **state}) for name, more in each.items() for state in states]
+    before = [("resident_state", state) for state in states if filters or exclude]
+    return [*before, *((name, {**more, **state}) for name, more in each.items() for state in states)]
 
 
 def _scope_of(
@@ -118,8 +130,10 @@ def _scope_of(
 ) -> Scope:
     """Return the scope from the rows of each of the statements of ``_queries``; ``known`` is brought up to date."""
     by_statement: dict[str, dict[str, list[Any]]] = {}
+    first: dict[str, dict[str, list[Any]]] = {}
     for (name, parameters), own_rows in zip(queries, rows, strict=True):
         by_statement.setdefault(name, {})[parameters["namespace"]] = own_rows
+        first.setdefault(name, {}).setdefault(parameters["namespace"], own_rows)
     allowed = None
     if "memory_scope" in by_statement:
         within = {n: by_statement["memory_scope"][n][0] for n in namespaces}
@@ -140,8 +154,9 @@ def _scope_of(
     languages = {n: spoken for n, (*_, spoken, _) in zip(namespaces, sized, strict=True) if spoken is not None}
     sizes = {n: int(size) for n, (size, *_) in zip(namespaces, sized, strict=True)}
     linked = dict(zip(namespaces, (links for *_, links in sized), strict=True))
-    states = {n: tuple(rows[0]) if rows else None for n, rows in by_statement["resident_state"].items()}
-    fields: dict[str, Any] = {"settings": settings, "languages": languages, "states": states, "lapsed": lapsed}
+    before, states = (_states(each["resident_state"]) for each in (first, by_statement))
+    fields: dict[str, Any] = {"settings": settings, "languages": languages, "lapsed": lapsed}
+    fields |= {"states": states, "states_before": before}
     if "corrections" in by_statement:
         fields |= {"kinds": facts_of(by_statement["memory_kinds"])}
         fields |= {"corrections": {n: corrections_of(rows) for n, rows in by_statement["corrections"].items()}}
