@@ -23,7 +23,7 @@ from semmem.model.process.forks import in_child
 from semmem.model.recipe import Recipe
 from semmem.model.store import SnapshotSource
 
-__all__ = ["Asking", "Task", "Threads"]
+__all__ = ["Asking", "Begun", "Task", "Threads"]
 
 T = TypeVar("T")
 
@@ -157,7 +157,7 @@ def _do(task: Task[Any]) -> None:
         task.set_result(answer)
 
 
-class _Begun(Generic[T]):
+class Begun(Generic[T]):
     """The work of one leg on a thread: its clock, the seconds the leg had worked before, and what cancels it."""
 
     task: Task[T]
@@ -202,7 +202,7 @@ class Asking:
         degraded: dict[str, str],
         timings: dict[str, float],
         at_once: Collection[str] = (),
-    ) -> dict[str, _Begun[T]]:
+    ) -> dict[str, Begun[T]]:
         """Begin the ``work`` of each leg on a thread; return what ``answers`` waits for.
 
         The legs ``at_once`` work in this thread, after the others have begun, and are done when this returns: they only
@@ -211,9 +211,9 @@ class Asking:
         A leg that is not asked any more is put into ``degraded`` with the reason. ``timings`` receives the seconds each
         leg worked; a leg that is asked a second time has only the rest of its time.
         """
-        begun: dict[str, _Begun[T]] = {}
+        begun: dict[str, Begun[T]] = {}
         for name in sorted(work, key=lambda name: (name in at_once, name)):
-            one: _Begun[T] = _Begun(timings.get(name, 0.0))
+            one: Begun[T] = Begun(timings.get(name, 0.0))
             run = partial(self._run_leg, name, work[name], one, timings)
             try:
                 one.task = Task(name, run) if name in at_once else self._threads.submit(name, run)
@@ -225,7 +225,7 @@ class Asking:
                     _do(one.task)
         return begun
 
-    def _run_leg(self, name: str, work: Callable[[], T], one: _Begun[T], timings: dict[str, float]) -> T:
+    def _run_leg(self, name: str, work: Callable[[], T], one: Begun[T], timings: dict[str, float]) -> T:
         try:
             with one.clock.running(), self._source.session() as one.cancel:
                 return work()
@@ -233,7 +233,7 @@ class Asking:
             timings[name] = one.spent + one.clock.spent()
 
     def answers(
-        self, begun: Mapping[str, _Begun[T]], recipe: Recipe, degraded: dict[str, str], timings: dict[str, float]
+        self, begun: Mapping[str, Begun[T]], recipe: Recipe, degraded: dict[str, str], timings: dict[str, float]
     ) -> dict[str, T]:
         """Wait for what was begun and return the answers by leg.
 

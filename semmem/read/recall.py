@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,6 +18,7 @@ from semmem.legs import Legs
 from semmem.model.errors import EmbedderReplaced, LegFailed
 from semmem.model.exchange import CandidateMetadata, Question, Ranking, Scope, Turn
 from semmem.model.failure import reason
+from semmem.model.process.fair_semaphore import FairSemaphore
 from semmem.model.protocols import Embedder, Reranker
 from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.store import Moved, Snapshot, SnapshotSource, Store
@@ -37,7 +39,7 @@ from semmem.read.hits import fetched, hits_of
 from semmem.read.overrides import Tailor
 from semmem.read.periods import used_by, with_periods
 from semmem.read.question import NamePlaces, as_conversational, checked, parse, to_embed
-from semmem.read.rankings import Asking
+from semmem.read.rankings import Asking, Begun
 from semmem.read.recall_plan import RecallPlan, any_reads_vector, plan_of
 from semmem.read.regimes import regime_of
 from semmem.read.result import StoreRecall
@@ -54,6 +56,11 @@ _NO_ROW_ID = 2**63
 """The first number that is no row id, because columns have 64 bits."""
 _AGAIN = 5
 """How often a recall is answered again because a memory was changed while it was being read."""
+_COMPUTING = FairSemaphore(3, patience_s=5.0)
+"""The recalls of a process that compute at a time: more would take the interpreter from each other, and from writers.
+
+See adr/0120.
+"""
 
 
 def _each(question: Question, change: Callable[[Question], Question]) -> Question:
@@ -254,15 +261,32 @@ class Recaller:
         timings: dict[str, float],
         embedded: Callable[[Question], Question] | None = None,
     ) -> Candidates:
-        recipe = plan.recipe
         degraded = dict(plan.absent)
-        at_once = plan.at_once if snapshot.in_memory and not question.phrases else ()  # phrases are read in texts
-        begun = {}
+        at_once = plan.at_once if snapshot.in_memory and not question.phrases else frozenset()  # phrases are in texts
         called = {*plan.legs, *([plan.last] if plan.last else [])}
+        place = _COMPUTING.place if called <= at_once else nullcontext
+        begun: dict[str, Begun[Any]] = {}
         if embedded is not None:  # what needs no vector runs while the model does
-            work = self._work(plan.early, plan, question, snapshot)
-            begun = self._asking.begin(work, degraded, timings, at_once)
+            with place():
+                work = self._work(plan.early, plan, question, snapshot)
+                begun = self._asking.begin(work, degraded, timings, at_once)
             question, called = embedded(question), called - plan.early
+        with place():
+            return self._fused(question, snapshot, plan, called, begun, at_once, degraded, timings)
+
+    def _fused(
+        self,
+        question: Question,
+        snapshot: Snapshot,
+        plan: RecallPlan,
+        called: Collection[str],
+        begun: dict[str, Begun[Any]],
+        at_once: Collection[str],
+        degraded: dict[str, str],
+        timings: dict[str, float],
+    ) -> Candidates:
+        """Ask the legs ``called``, then the one that follows, and fuse what they and those ``begun`` answer."""
+        recipe = plan.recipe
         work = self._work(called, plan, question, snapshot)
         begun |= self._asking.begin(work, degraded, timings, at_once)
         answers = self._asking.answers(begun, recipe, degraded, timings)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,13 +15,16 @@ from typing import Any
 import pytest
 
 import semmem
+from semmem.embedders.hashing import Hashing
 from semmem.legs.adapter import Plugged
 from semmem.legs.dense import Dense
 from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
 from semmem.model.errors import LegFailed, StoreClosed
 from semmem.model.search import Result
+from semmem.read import recall as recall_module
 from semmem.read.rankings import Threads
+from tests.waiting import until
 
 ASLEEP = semmem.recipe(
     "lexical", weights={"asleep": 1}, rank_constants={"asleep": 60}, timeouts={"asleep": 0.05, "lexical": 30}
@@ -213,3 +217,41 @@ def test_a_leg_in_the_thread_of_the_recall_that_took_longer_than_its_time_is_deg
         found = mem.recall("ferry", recipe=semmem.recipe("default", timeouts={"lexical": 0.05}))
     assert [hit.memory.id for hit in found] == ["match"]
     assert found.degraded == {"lexical": "no answer within 0.05 s"}
+
+
+def test_three_recalls_of_a_process_compute_at_a_time_and_one_that_waits_for_the_model_or_the_store_takes_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search, go, inside = Graph.search, threading.Event(), list[str]()
+
+    def slow(self: Graph, question: Any, *arguments: Any) -> Any:
+        if question.query == "ferry":
+            inside.append(threading.current_thread().name)
+            assert go.wait(60)
+        return search(self, question, *arguments)
+
+    class Model(Hashing):
+        def embed(self, texts: Sequence[str]) -> Any:
+            if list(texts) == ["harbour"]:
+                inside.append("model")
+                assert go.wait(60)
+            return super().embed(texts)
+
+    with semmem.connect(f"sqlite:{tmp_path}/a.db", embedder=Model()) as mem:
+        mem.remember("The ferry sails at dawn.", id="match")
+        for _ in range(3):
+            mem.recall("dawn")
+        monkeypatch.setattr(Graph, "search", slow)
+        waiting = recall_module._COMPUTING._waiting
+        with ThreadPoolExecutor(8) as threads:
+            models = [threads.submit(mem.recall, "harbour") for _ in range(2)]
+            until(lambda: inside.count("model") == 2)
+            recalls = [threads.submit(mem.recall, "ferry") for _ in range(5)]
+            until(lambda: len(waiting) == 2)
+            assert len(inside) == 5
+            past = threads.submit(mem.recall, "dawn", as_of=datetime.now(UTC))  # asks the store
+            assert [hit.memory.id for hit in past.result(60)] == ["match"]
+            go.set()
+            assert [[hit.memory.id for hit in one.result(60)] for one in recalls] == [["match"]] * 5
+            assert [one.result(60).degraded for one in models] == [{}] * 2
+    assert len(inside) == 7

@@ -1,0 +1,88 @@
+"""The semaphore that lets threads pass in the order in which they came."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from semmem.model.process import fair_semaphore
+from semmem.model.process.fair_semaphore import FairSemaphore
+from tests.waiting import until
+
+
+def test_threads_pass_in_the_order_in_which_they_came_and_no_more_than_there_are_places() -> None:
+    semaphore, order, inside, most = FairSemaphore(2, patience_s=60), list[int](), list[int](), list[int]()
+    goes_on = [threading.Event() for _ in range(6)]
+
+    def work(number: int) -> Callable[[], None]:
+        def do() -> None:
+            with semaphore.place():
+                order.append(number)
+                inside.append(number)
+                most.append(len(inside))
+                assert goes_on[number].wait(60)
+                inside.remove(number)
+
+        return do
+
+    threads = [threading.Thread(target=work(number), daemon=True) for number in range(6)]
+    for number, thread in enumerate(threads):
+        thread.start()
+        until(lambda passed=number: len(order) + len(semaphore._waiting) == passed + 1)
+    assert order == [0, 1]
+    for number in (1, 0, 3, 2, 4, 5):
+        until(lambda now=number: now in inside)
+        goes_on[number].set()
+        threads[number].join(60)
+    assert (order, max(most)) == ([0, 1, 2, 3, 4, 5], 2)
+
+
+def test_a_thread_that_has_waited_long_passes_without_a_place_and_gives_none_back() -> None:
+    semaphore = FairSemaphore(1, patience_s=0.01)
+    with semaphore.place():
+        with semaphore.place():
+            pass
+        with semaphore.place():
+            assert (semaphore._free, len(semaphore._waiting)) == (0, 0)
+    assert semaphore._free == 1
+
+
+@pytest.mark.parametrize("is_passed", [False, True])
+def test_a_wait_that_is_interrupted_loses_no_place(monkeypatch: pytest.MonkeyPatch, is_passed: bool) -> None:
+    semaphore = FairSemaphore(1, patience_s=60)
+    held = semaphore.place()
+    made = fair_semaphore.Lock
+
+    class Interrupted:
+        def __init__(self) -> None:
+            self.lock = made()
+
+        def acquire(self, timeout: float = -1) -> bool:
+            if timeout < 0:
+                return self.lock.acquire()
+            if is_passed:  # the place is passed on just before the interrupt comes
+                held.__exit__(None, None, None)
+            raise KeyboardInterrupt
+
+        def release(self) -> None:
+            self.lock.release()
+
+    held.__enter__()
+    monkeypatch.setattr(fair_semaphore, "Lock", Interrupted)
+    with pytest.raises(KeyboardInterrupt), semaphore.place():
+        pass
+    assert semaphore._free == int(is_passed)
+    if not is_passed:
+        held.__exit__(None, None, None)
+    assert (semaphore._free, len(semaphore._waiting)) == (1, 0)
+
+
+def test_a_child_process_finds_all_places_free() -> None:
+    semaphore = FairSemaphore(2, patience_s=60)
+    with semaphore.place(), semaphore.place():
+        semaphore.forked()
+        assert semaphore._free == 2
+        with semaphore.place():
+            assert semaphore._free == 1
