@@ -130,6 +130,22 @@ def test_a_change_of_what_the_scope_does_not_name_asks_no_leg_again(
     assert asked == [1]
 
 
+def test_a_memory_that_is_added_meanwhile_and_matches_the_filters_asks_no_leg_again(
+    harbour: semmem.Semmem, searches: Searches
+) -> None:
+    asked = searches(lambda n: harbour.remember(f"Note {n}.", id=f"note {n}", tags=["travel"]))
+    found = harbour.recall("leaves", filters=semmem.Filters(tags=["travel"]))
+    assert sorted(hit.id for hit in found) == ["bus", "ferry"]
+    assert asked == [1]
+
+
+def test_a_memory_that_is_added_meanwhile_under_an_excluded_id_is_no_hit(
+    harbour: semmem.Semmem, searches: Searches
+) -> None:
+    searches(lambda n: harbour.remember("The train leaves at six.", id="train") if n == 1 else None)
+    assert sorted(hit.id for hit in harbour.recall("leaves", exclude=["bus", "train"])) == ["cook", "ferry"]
+
+
 def test_a_recall_beside_a_writer_that_never_stops_ends_after_five_more_answers(
     harbour: semmem.Semmem, searches: Searches
 ) -> None:
