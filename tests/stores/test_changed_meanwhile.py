@@ -220,3 +220,21 @@ def test_a_memory_that_is_changed_between_two_statements_of_the_scope_is_in_or_o
     monkeypatch.setattr(PostgresStore, "together", overtaken)
     assert sorted(hit.id for hit in harbour.recall("leaves", **how)) == ids
     assert next(changes, None) is None
+
+
+@pytest.mark.parametrize("harbour", [0], indirect=True, ids=["database"])
+def test_the_states_of_many_namespaces_are_read_for_those_that_hold_something(
+    harbour: semmem.Semmem, kind_of_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind_of_store == "sqlite":
+        pytest.skip("SQLite reads its own file, and has no round trip to save")
+    together, sent = PostgresStore.together, []
+
+    def counted(self: PostgresStore, *queries: Any, **options: Any) -> Any:
+        sent.extend(queries)
+        return together(self, *queries, **options)
+
+    monkeypatch.setattr(PostgresStore, "together", counted)
+    states = harbour.store.states([f"room {number}" for number in range(1000)] + ["default"])
+    assert [name for name, state in states.items() if state is not None] == ["default"]
+    assert (len(states), len(sent)) == (1001, 1)
