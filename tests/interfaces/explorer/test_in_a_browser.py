@@ -219,6 +219,16 @@ def test_a_view_that_is_still_loaded_is_not_stood_for_by_the_last_one(page: Any,
     assert ("/v1/recall/paths" in asked, "/v1/recall" in asked) == (True, False)
 
 
+def test_a_view_that_cannot_be_loaded_says_so_and_another_one_opens(page: Any) -> None:
+    page.route("**/page/graph.js", lambda route: route.abort())
+    page.get_by_role("link", name="Graph", exact=True).click()
+    page.get_by_role("alert").filter(has_text="This view could not be loaded.").wait_for()
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.locator(".rows .title").first.wait_for()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.errors.clear()  # the browser itself notes the file that was lost
+
+
 def test_a_slider_that_moves_faster_than_the_server_answers_ends_with_the_list_of_its_last_place(
     page: Any, mem: Semmem
 ) -> None:
