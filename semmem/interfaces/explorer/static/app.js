@@ -1,6 +1,6 @@
 // The page: the session, the namespace, and the views.
 import { html, render, useCallback, useEffect, useLayoutEffect, useRef, useState } from "/page/vendor/preact.js";
-import { api, go, place } from "/page/api.js";
+import { api, go, openedBy, place } from "/page/api.js";
 import { Dialog, Notice, keepFocus, useToast, visible } from "/page/parts.js";
 import { RecallView } from "/page/recall.js";
 import { MemoryDialog } from "/page/memory.js";
@@ -35,13 +35,15 @@ function App() {
   const person = useRef(null); // whose key the page was opened with, once it is known
   const begin = useCallback(async () => {
     try {
-      const [told, all] = await Promise.all([api.session(), api.namespaces()]);
+      const told = await api.session();
       if (person.current && person.current.name !== told.name) { // nothing of the first person is shown to another, or sent by them
         history.replaceState(null, "", location.pathname);
         location.reload();
         return;
       }
       person.current = told;
+      openedBy(told.name);
+      const all = await api.namespaces();
       setNamespaces(told.namespaces || all.map((one) => one.name));
       setSession(told);
       setEnded(false);
@@ -98,7 +100,7 @@ function App() {
 // A session ends after 12 hours without a request, or with its key. What was typed stays, so a form can be sent again.
 function Ended({ session, begin }) {
   const again = session.name === "explore" ? html`stop <code>semmem explore</code>, run <code>semmem explore --port ${location.port}</code>, open its link in another tab, and choose Go on here` : "give a key here, or in another tab and choose Go on here";
-  return html`<p>It was not used for 12 hours, or its key is no longer valid. Nothing you typed is lost: ${again}; then repeat the last step. A key of another name begins a new page.</p>
+  return html`<p>It was not used for 12 hours, its key is no longer valid, or somebody else has begun one in another tab. Nothing you typed is lost: ${again}; then repeat the last step. A key of another name begins a new page.</p>
     <${KeyForm} onDone=${begin} />
     <p class="buttons"><button class="second" onClick=${begin}>Go on</button></p>`;
 }
