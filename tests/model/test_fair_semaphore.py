@@ -32,10 +32,11 @@ def test_threads_pass_in_the_order_in_which_they_came_and_no_more_than_there_are
         thread.start()
         until(lambda passed=number: len(order) + len(semaphore._waiting) == passed + 1)
     assert order == [0, 1]
-    for number in (1, 0, 3, 2, 4, 5):
+    for left, number in enumerate((1, 0, 3, 2, 4, 5), start=1):
         until(lambda now=number: now in inside)
         goes_on[number].set()
         threads[number].join(60)
+        until(lambda left=left: len(order) == min(2 + left, 6))  # before another one passes too
     assert (order, max(most)) == ([0, 1, 2, 3, 4, 5], 2)
 
 
