@@ -261,6 +261,16 @@ class Scope:
         pairs = ((self.allowed, other.allowed), (self.excluded, other.excluded))
         return all(one is its if one is None or its is None else np.array_equal(one, its) for one, its in pairs)
 
+    def holds_beside(self, later: Scope) -> bool:
+        """Return whether a later scope of the same question still allows all row ids of this one and excludes no more.
+
+        Then no memory had its row id replaced. One that was added meanwhile is in the later scope alone.
+        """
+        import numpy as np
+
+        pairs = ((self.allowed, later.allowed), (later.excluded, self.excluded))
+        return all(one is None or bool(np.isin(one, () if its is None else its).all()) for one, its in pairs)
+
     def with_links(self, linked: Mapping[str, int]) -> Scope:
         """Return the scope with the link facts of namespaces: 1 for links, 2 where one may supersede."""
         some, older = (frozenset(n for n, has in linked.items() if has >= least) for least in (1, 2))

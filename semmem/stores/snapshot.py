@@ -162,14 +162,14 @@ class StoredSnapshot:
         """Confirm nothing: what the database answers is its present state."""
 
     def scope_holds(self) -> bool:
-        """Return whether the scope would name the same row ids now; it is made anew where a namespace has changed."""
+        """Return whether no row id of the scope was replaced; it is made anew where a namespace has changed."""
         scope = self.scope
         names_row_ids = scope.allowed is not None or scope.excluded is not None
         if not names_row_ids or scope.at is not None or scope.states_before is None:
             return True
         if self._store.states(scope.namespaces) == scope.states_before:
             return True
-        return scope.names_row_ids_of(self._store.scope(scope.namespaces, scope.filters or Filters(), scope.exclude))
+        return scope.holds_beside(self._store.scope(scope.namespaces, scope.filters or Filters(), scope.exclude))
 
 
 class Overlay:

@@ -130,6 +130,22 @@ def test_a_change_of_what_the_scope_does_not_name_asks_no_leg_again(
     assert asked == [1]
 
 
+def test_a_memory_that_is_added_meanwhile_and_matches_the_filters_asks_no_leg_again(
+    harbour: semmem.Semmem, searches: Searches
+) -> None:
+    asked = searches(lambda n: harbour.remember(f"Note {n}.", id=f"note {n}", tags=["travel"]))
+    found = harbour.recall("leaves", filters=semmem.Filters(tags=["travel"]))
+    assert sorted(hit.id for hit in found) == ["bus", "ferry"]
+    assert asked == [1]
+
+
+def test_a_memory_that_is_added_meanwhile_under_an_excluded_id_is_no_hit(
+    harbour: semmem.Semmem, searches: Searches
+) -> None:
+    searches(lambda n: harbour.remember("The train leaves at six.", id="train") if n == 1 else None)
+    assert sorted(hit.id for hit in harbour.recall("leaves", exclude=["bus", "train"])) == ["cook", "ferry"]
+
+
 def test_a_recall_beside_a_writer_that_never_stops_ends_after_five_more_answers(
     harbour: semmem.Semmem, searches: Searches
 ) -> None:
@@ -204,3 +220,21 @@ def test_a_memory_that_is_changed_between_two_statements_of_the_scope_is_in_or_o
     monkeypatch.setattr(PostgresStore, "together", overtaken)
     assert sorted(hit.id for hit in harbour.recall("leaves", **how)) == ids
     assert next(changes, None) is None
+
+
+@pytest.mark.parametrize("harbour", [0], indirect=True, ids=["database"])
+def test_the_states_of_many_namespaces_are_read_for_those_that_hold_something(
+    harbour: semmem.Semmem, kind_of_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind_of_store == "sqlite":
+        pytest.skip("SQLite reads its own file, and has no round trip to save")
+    together, sent = PostgresStore.together, []
+
+    def counted(self: PostgresStore, *queries: Any, **options: Any) -> Any:
+        sent.extend(queries)
+        return together(self, *queries, **options)
+
+    monkeypatch.setattr(PostgresStore, "together", counted)
+    states = harbour.store.states([f"room {number}" for number in range(1000)] + ["default"])
+    assert [name for name, state in states.items() if state is not None] == ["default"]
+    assert (len(states), len(sent)) == (1001, 1)

@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from semmem.interfaces.http.addresses import is_loopback
 from semmem.interfaces.http.keys import Key, KeySet, found
@@ -32,6 +32,7 @@ KEY = "semmem.key"
 """Where in the scope of a request its Key stands; None where the server has no keys."""
 
 
+_OPENER = "semmem-key-name"
 _METHODS = ("GET", "POST", "PATCH", "DELETE")
 _SENT = (
     "Authorization", "Idempotency-Key", "If-Match", "If-None-Match", "Last-Event-ID", "MCP-Protocol-Version",
@@ -184,12 +185,18 @@ class Guarded:
         return path in self.open_paths or path.startswith(self._open_folders)
 
     def _in_session(self, headers: Mapping[str, str], known: Mapping[str, Key]) -> Key | None:
-        """Return the key for which the cookie of a request stands; a page of elsewhere cannot use the cookie."""
+        """Return the key for which the cookie of a request stands; a page of elsewhere cannot use the cookie.
+
+        Nor can a page that another key opened, which it names: somebody else has begun a session in another tab.
+        """
         if self._sessions is None or "authorization" in headers:
             return None
         if not _is_own(headers):
             return None
-        return self._sessions.find(headers.get("cookie"), known)
+        key = self._sessions.find(headers.get("cookie"), known)
+        if key is not None and _OPENER in headers and unquote(headers[_OPENER]) != key.name:
+            return None
+        return key
 
     async def _accepted(self, headers: Mapping[str, str], known: Mapping[str, Key]) -> Key | None:
         """Return what ``_shown`` does; what it refuses is counted."""
@@ -237,6 +244,6 @@ def _headers(scope: Scope) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()
-        if key in ("host", "origin", "authorization", "cookie", "sec-fetch-site"):
+        if key in ("host", "origin", "authorization", "cookie", "sec-fetch-site", _OPENER):
             headers[key] = f"{headers[key]}, {value.decode('latin-1')}" if key in headers else value.decode("latin-1")
     return headers

@@ -6,7 +6,6 @@ has just left: it need not be woken.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -19,7 +18,9 @@ __all__ = ["FairSemaphore"]
 class FairSemaphore:
     """Lets ``most`` threads at a time into a block, in the order in which they came.
 
-    It only orders work and guards nothing: a thread that has waited ``patience_s`` seconds passes without a place.
+    It only orders work and guards nothing: a thread that has waited ``patience_s`` seconds takes the place of the one
+    that has been inside for longest. So a thread that stands still, or an interrupt that loses a place, delays others
+    once and not for ever.
     """
 
     def __init__(self, most: int, patience_s: float) -> None:
@@ -30,46 +31,39 @@ class FairSemaphore:
     def forked(self) -> None:
         """Count no thread: a child process has none of its parent's."""
         self._lock = Lock()
-        self._free = self._most
-        self._waiting: deque[Lock] = deque()
+        self._inside: list[Lock] = []  # a lock for each place that is taken, and for each thread that waits for one
+        self._waiting: list[Lock] = []
 
     @contextmanager
     def place(self) -> Iterator[None]:
         """Wait for a place, and keep it for the block."""
-        has_place = self._taken()
+        own = Lock()  # released by the thread that passes its place on to this one
+        own.acquire()
         try:
+            self._enter(own)
             yield
         finally:
-            if has_place:
-                self._pass_on()
+            self._leave(own)
 
-    def _taken(self) -> bool:
+    def _enter(self, own: Lock) -> None:
         with self._lock:
-            if self._free:
-                self._free -= 1
-                return True
-            passed = Lock()  # released by the thread that passes its place on to this one
-            passed.acquire()
-            self._waiting.append(passed)
-        try:
-            was_passed = passed.acquire(timeout=self._patience_s)
-        except BaseException:  # an interrupt
-            if self._given_up(passed):
-                self._pass_on()
-            raise
-        return was_passed or self._given_up(passed)
+            if len(self._inside) < self._most:
+                self._inside.append(own)
+                return
+            self._waiting.append(own)
+        if not own.acquire(timeout=self._patience_s):
+            with self._lock:
+                if own in self._waiting:
+                    self._waiting.remove(own)
+                    self._inside = [*self._inside[1:], own]
 
-    def _given_up(self, passed: Lock) -> bool:
-        """Wait no longer; return whether the place was passed on to this thread meanwhile."""
+    def _leave(self, own: Lock) -> None:
         with self._lock:
-            if passed in self._waiting:
-                self._waiting.remove(passed)
-                return False
-        return True
-
-    def _pass_on(self) -> None:
-        with self._lock:
+            if own in self._waiting:  # interrupted
+                self._waiting.remove(own)
+            if own not in self._inside:  # another thread has taken its place
+                return
+            self._inside.remove(own)
             if self._waiting:
-                self._waiting.popleft().release()
-            else:
-                self._free += 1
+                self._inside.append(self._waiting.pop(0))
+                self._inside[-1].release()

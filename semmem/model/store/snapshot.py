@@ -171,10 +171,11 @@ class Snapshot(Protocol):
         ...
 
     def scope_holds(self) -> bool:
-        """Return whether the row ids in ``scope`` are those of all that was read; asked once the hits are read.
+        """Return whether no row id in ``scope`` was replaced since it was made; asked once the hits are read.
 
         An update gives a memory another row id. So a leg that reads later than the scope was made finds a memory that
-        matches the filters out of scope, and one that is excluded within it.
+        matches the filters out of scope, and one that is excluded within it. A memory that was added meanwhile and
+        matches is not missed.
         """
         ...
 

@@ -219,6 +219,16 @@ def test_a_view_that_is_still_loaded_is_not_stood_for_by_the_last_one(page: Any,
     assert ("/v1/recall/paths" in asked, "/v1/recall" in asked) == (True, False)
 
 
+def test_a_view_that_cannot_be_loaded_says_so_and_another_one_opens(page: Any) -> None:
+    page.route("**/page/graph.js", lambda route: route.abort())
+    page.get_by_role("link", name="Graph", exact=True).click()
+    page.get_by_role("alert").filter(has_text="This view could not be loaded.").wait_for()
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.locator(".rows .title").first.wait_for()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.errors.clear()  # the browser itself notes the file that was lost
+
+
 def test_a_slider_that_moves_faster_than_the_server_answers_ends_with_the_list_of_its_last_place(
     page: Any, mem: Semmem
 ) -> None:
@@ -1207,9 +1217,9 @@ def test_what_was_refused_in_the_last_session_is_asked_again_if_the_answer_comes
         page.locator(".hit").first.wait_for()
         page.evaluate(HELD)
         keys.remove("first")
+        page.evaluate("() => { import('/page/api.js').then(({ api }) => api.namespaces()); }")
         page.get_by_role("button", name="Recall", exact=True).click()
         over = page.get_by_role("dialog", name="Your session has ended")
-        over.get_by_role("button", name="Go on").click()
         over.get_by_label("Key").fill(keys.add("first")[1])
         over.get_by_role("button", name="Open").click()
         over.wait_for(state="hidden")
@@ -1239,6 +1249,34 @@ def test_a_key_of_somebody_else_begins_a_new_page_and_neither_shows_nor_sends_wh
         page.get_by_role("button", name="Sign out second").wait_for()
         expect(page.get_by_role("searchbox")).to_have_value("")
         assert ("dismissed" in page.url, [one for one in asked if "dismissed" in one]) == (False, [])
+
+
+def test_what_a_page_of_one_person_sends_in_the_session_that_another_began_in_another_tab_is_refused(
+    browser: Any, mem: Semmem, tmp_path: Path
+) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, text = keys.add("first", right="write")
+    _, others = keys.add("second", right="write")
+    with running(mem, keys=keys) as server, watched(browser) as page:
+        page.goto(f"{server.url}/#/browse?ns=team")
+        page.get_by_label("Key").fill(text)
+        page.get_by_role("button", name="Open").click()
+        page.get_by_role("button", name="Tide", exact=True).click()
+        page.get_by_role("tab", name="edit").click()
+        page.get_by_role("dialog").get_by_label("Text", exact=True).fill("Written by the first.")
+        tab = page.context.new_page()
+        tab.goto(f"{server.url}/#/browse?ns=team")
+        tab.get_by_role("button", name="Sign out first").click()
+        tab.get_by_label("Key").fill(others)
+        tab.get_by_role("button", name="Open").click()
+        tab.get_by_role("button", name="Sign out second").wait_for()
+        page.get_by_role("button", name="Save").click()
+        over = page.get_by_role("dialog", name="Your session has ended")
+        over.get_by_text("somebody else has begun one in another tab").wait_for()
+        assert mem.get("tide", namespace="team").text != "Written by the first."
+        over.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Sign out second").wait_for()  # a new page
+        page.errors.clear()  # the browser itself notes the answer that refused
 
 
 def test_a_session_of_explore_that_ended_goes_on_with_that_of_another_tab(

@@ -128,6 +128,16 @@ def test_a_page_of_elsewhere_cannot_use_the_cookie(mem: Semmem) -> None:
         assert mem.stats().memories == 1
 
 
+def test_a_page_that_another_key_opened_cannot_use_the_cookie(mem: Semmem) -> None:
+    with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False, timeout=60) as browser:
+        browser.get(f"/?token={server.sessions.invite()}", headers=BROWSER)
+        for name, status in (("explore", 200), ("%65xplore", 200), ("first", 401), ("", 401)):
+            assert browser.get("/v1/stats", headers={"semmem-key-name": name}).status_code == status, name
+        twice = [("semmem-key-name", "explore"), ("semmem-key-name", "first")]
+        assert problem(browser.get("/v1/stats", headers=twice)) == (401, "KeyRequired")
+        assert browser.get("/v1/stats").status_code == 200  # another client than the page names no key
+
+
 @pytest.mark.parametrize("other", ['state={"a": 1}', "path=/", "no value", "a b=1", "x@y=1", 'open="a'])
 def test_the_cookies_of_other_ports_do_not_end_a_session(other: str) -> None:
     sessions = Sessions(80, owner=OWNER)

@@ -20,12 +20,17 @@ export function address(path, query) {
 let begun = 0;
 window.addEventListener("signed-in", () => { begun += 1; });
 
+// The name of the key that opened this page. The server refuses what the page sends in a session of somebody else, such as one that began in another tab.
+let opener = null;
+export const openedBy = (name) => { opener = name; };
+
 export async function call(method, path, { query = {}, body, headers = {}, signal } = {}) {
   const options = { method, headers: { accept: "application/json", ...headers }, signal, credentials: "same-origin" };
   if (body !== undefined) {
     options.body = typeof body === "string" ? body : JSON.stringify(body);
     options.headers["content-type"] ??= "application/json";
   }
+  if (opener && path !== "/session") options.headers["semmem-key-name"] = encodeURIComponent(opener);
   const session = begun;
   let answer;
   try {

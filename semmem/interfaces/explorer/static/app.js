@@ -1,6 +1,6 @@
 // The page: the session, the namespace, and the views.
 import { html, render, useCallback, useEffect, useLayoutEffect, useRef, useState } from "/page/vendor/preact.js";
-import { api, go, place } from "/page/api.js";
+import { api, go, openedBy, place } from "/page/api.js";
 import { Dialog, Notice, keepFocus, useToast, visible } from "/page/parts.js";
 import { RecallView } from "/page/recall.js";
 import { MemoryDialog } from "/page/memory.js";
@@ -17,6 +17,7 @@ const VIEWS = {
   health: { title: "Health", load: () => import("/page/browse.js").then((module) => module.HealthView) },
 };
 
+const LOST = "This view could not be loaded. Start the server again, or check the connection, and load the page again.";
 const RIGHTS = ["read", "write", "admin"];
 const allowed = ({ right }) => Object.fromEntries(RIGHTS.map((one, at) => [one, RIGHTS.indexOf(right) >= at]));
 
@@ -30,17 +31,19 @@ function App() {
   const [naming, setNaming] = useState(false); // of a namespace that holds no memory yet
   const [changed, setChanged] = useState(0);
   const [toast, show] = useToast();
-  const [{ of, View }, setView] = useState({}); // the view that is loaded, and its name
+  const [{ of, View, failed }, setView] = useState({}); // the view that is loaded, or could not be, and its name
   const person = useRef(null); // whose key the page was opened with, once it is known
   const begin = useCallback(async () => {
     try {
-      const [told, all] = await Promise.all([api.session(), api.namespaces()]);
+      const told = await api.session();
       if (person.current && person.current.name !== told.name) { // nothing of the first person is shown to another, or sent by them
         history.replaceState(null, "", location.pathname);
         location.reload();
         return;
       }
       person.current = told;
+      openedBy(told.name);
+      const all = await api.namespaces();
       setNamespaces(told.namespaces || all.map((one) => one.name));
       setSession(told);
       setEnded(false);
@@ -69,7 +72,7 @@ function App() {
   useLayoutEffect(() => {
     let late = false;
     document.title = `${VIEWS[name].title} · semmem`;
-    VIEWS[name].load().then((view) => late || setView({ of: name, View: view }), setError);
+    VIEWS[name].load().then((view) => late || setView({ of: name, View: view }), () => late || setView({ of: name, failed: LOST }));
     return () => { late = true; };
   }, [name]);
   if (session === false) return html`<${SignIn} onDone=${begin} />`;
@@ -87,7 +90,7 @@ function App() {
       <label class="ns">Namespace<select value=${ns} onChange=${(e) => { if (e.target.value) go(name, { ns: e.target.value, ...(name === "recall" && { q: query.q, limit: query.limit }) }); else { e.target.value = ns; setNaming(true); } }}>${listed.map((one) => html`<option value=${one}>${visible(one)}</option>`)}
         ${!session.namespaces && html`<option value="">a new one…</option>`}</select></label>
       ${session.name && session.name !== "explore" && html`<button class="plain" onClick=${async () => { await api.signOut(); setSession(false); }}>Sign out ${visible(session.name)}</button>`}</header>
-    <main id="main" tabindex="-1">${of === name && html`<${View} key=${name} ...${{ ns, query, openMemory: open, may, toast: show, changed, namespaces }} />`}</main>
+    <main id="main" tabindex="-1">${of === name && failed && html`<${Notice} error=${failed} />`}${of === name && View && html`<${View} key=${name} ...${{ ns, query, openMemory: open, may, toast: show, changed, namespaces }} />`}</main>
     ${memory && html`<${MemoryDialog} key=${memory.id} ...${{ ...memory, may, toast: show, openMemory: open, onClose: () => setMemory(null), foot: toast, onChange: () => setChanged((count) => count + 1) }} />`}
     ${naming && html`<${Dialog} title="A new namespace" onClose=${() => setNaming(false)}><${NewNamespace} take=${(wanted) => { setNaming(false); go("browse", { ns: wanted }); }} /><//>`}
     ${ended && html`<${Dialog} title="Your session has ended" onClose=${() => setEnded(false)}><${Ended} ...${{ session, begin }} /><//>`}
@@ -97,7 +100,7 @@ function App() {
 // A session ends after 12 hours without a request, or with its key. What was typed stays, so a form can be sent again.
 function Ended({ session, begin }) {
   const again = session.name === "explore" ? html`stop <code>semmem explore</code>, run <code>semmem explore --port ${location.port}</code>, open its link in another tab, and choose Go on here` : "give a key here, or in another tab and choose Go on here";
-  return html`<p>It was not used for 12 hours, or its key is no longer valid. Nothing you typed is lost: ${again}; then repeat the last step. A key of another name begins a new page.</p>
+  return html`<p>It was not used for 12 hours, its key is no longer valid, or somebody else has begun one in another tab. Nothing you typed is lost: ${again}; then repeat the last step. A key of another name begins a new page.</p>
     <${KeyForm} onDone=${begin} />
     <p class="buttons"><button class="second" onClick=${begin}>Go on</button></p>`;
 }

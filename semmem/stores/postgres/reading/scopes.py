@@ -61,9 +61,7 @@ def scope(
     """
     known = matching.of(namespaces, filters)
     queries = _queries(namespaces, known, filters, exclude, names, at)
-    stored = set(namespaces)
-    if len(namespaces) > _MANY:
-        stored = {name for (name,) in pool.rows("namespaces_stored", {"namespaces": list(namespaces)})}
+    stored = _stored(pool, namespaces)
     rows = pool.together(*after, *(one for one in queries if one[1]["namespace"] in stored), planned=bool(filters))
     read = iter(rows[len(after) :])
     each = [next(read) if more["namespace"] in stored else _UNKNOWN[name] for name, more in queries]
@@ -90,9 +88,17 @@ def scope_and_rows(pool: Pooled, namespace: str, row_ids: RowIds) -> tuple[Scope
 
 def states(pool: Pooled, namespaces: Collection[str]) -> dict[str, tuple[Any, ...] | None]:
     """Return the state of each namespace, None for one of which nothing is stored, in one round trip."""
-    names = list(dict.fromkeys(namespaces))
-    rows = pool.together(*(("resident_state", {"namespace": name}) for name in names))
-    return _states(dict(zip(names, rows, strict=True)))
+    stored = list(_stored(pool, namespaces))
+    rows = pool.together(*(("resident_state", {"namespace": name}) for name in stored))
+    each = dict(zip(stored, rows, strict=True))
+    return _states({name: each.get(name, []) for name in namespaces})
+
+
+def _stored(pool: Pooled, namespaces: Collection[str]) -> set[str]:
+    """Return those of which something is stored; all where they are so few that they are not asked about."""
+    if len(namespaces) <= _MANY:
+        return set(namespaces)
+    return {name for (name,) in pool.rows("namespaces_stored", {"namespaces": list(namespaces)})}
 
 
 def _states(rows: Mapping[str, list[Any]]) -> dict[str, tuple[Any, ...] | None]:
