@@ -15,7 +15,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.stores.postgres import forget, postings
+from semmem.stores.postgres import forget, postings, vacuum
 from tests.stores.audit import check, sql
 from tests.stores.filled import fill
 
@@ -281,7 +281,7 @@ def test_forgetting_hard_leaves_no_bytes_in_the_files_of_any_table(mem: Semmem) 
 def test_a_table_in_use_is_not_waited_for_for_ever_and_what_is_left_is_said(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forget, "PATIENCE", "300ms")
+    monkeypatch.setattr(vacuum, "PATIENCE", "300ms")
     monkeypatch.setattr(forget, "_TURNS", 2)
     mem.remember("Tea.", id="a")
     with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as reader:

@@ -129,7 +129,7 @@ def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
     sweep_counts = {sweep.name: _swept(store, sweep, parameters) for sweep in SWEEPS}
     joined = store._writing(_join)
     saved = store.models.save(every=True)
-    store._run(lambda c: c.execute("PRAGMA optimize").fetchall())
+    store._writing(lambda c: c.execute("PRAGMA optimize").fetchall())  # else it would read first, and not wait to write
     store._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
     removed = {name: count for name, count in sweep_counts.items() if count}
     return {**removed, "joined": joined, **saved, **_report(store)}

@@ -33,6 +33,26 @@ def test_processes_that_write_at_once_never_meet_a_lock_and_lose_nothing(file: P
         assert mem.store.scope(("default",), semmem.Filters(), ()).size == 200
 
 
+def test_maintain_waits_for_a_writer_that_begins_before_it_counts_the_rows_of_tables(
+    mem: semmem.Semmem, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.remember_many([{"text": f"memory {n} of the ferry", "id": f"m{n}"} for n in range(300)])
+    mem.recall("ferry")
+    writer = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    store: Any = mem.store
+    save = store.models.save
+
+    def begun(**options: Any) -> dict[str, int]:
+        writer.execute("BEGIN IMMEDIATE")
+        threading.Timer(1.0, lambda: writer.execute("ROLLBACK")).start()
+        saved: dict[str, int] = save(**options)
+        return saved
+
+    monkeypatch.setattr(store.models, "save", begun)
+    assert mem.maintain()["joined"] == 0
+    writer.close()
+
+
 def test_threads_share_one_semmem(mem: semmem.Semmem) -> None:
     def work(worker: int) -> int:
         for n in range(10):
