@@ -39,8 +39,8 @@ def test_maintain_waits_for_a_writer_that_begins_before_it_counts_the_rows_of_ta
     mem.remember_many([{"text": f"memory {n} of the ferry", "id": f"m{n}"} for n in range(300)])
     mem.recall("ferry")
     writer = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
-    store: Any = mem.store
-    save = store.models.save
+    models: Any = mem.store.models  # type: ignore[attr-defined]
+    save = models.save
 
     def begun(**options: Any) -> dict[str, int]:
         writer.execute("BEGIN IMMEDIATE")
@@ -48,7 +48,7 @@ def test_maintain_waits_for_a_writer_that_begins_before_it_counts_the_rows_of_ta
         saved: dict[str, int] = save(**options)
         return saved
 
-    monkeypatch.setattr(store.models, "save", begun)
+    monkeypatch.setattr(models, "save", begun)
     assert mem.maintain()["joined"] == 0
     writer.close()
 
