@@ -35,17 +35,18 @@ def unfinished(data: Path) -> list[Path]:
 
 
 def writing_in(folder: Path) -> list[int]:
-    """Return the processes of an initdb that writes in ``folder``."""
-    pids = []
+    """Return the processes of an initdb that writes in ``folder``, without what it has forked to become a server."""
+    parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue
             if words[0].endswith(b"/initdb") and str(folder).encode() in words:
-                pids.append(int(entry.name))
-    return pids
+                parents[int(entry.name)] = parent
+    return [pid for pid, parent in parents.items() if parent not in parents]
 
 
 @pytest.fixture
