@@ -31,7 +31,7 @@ function App() {
   const [naming, setNaming] = useState(false); // of a namespace that holds no memory yet
   const [changed, setChanged] = useState(0);
   const [toast, show] = useToast();
-  const [{ of, View, failed }, setView] = useState({}); // the view that is loaded, or could not be, and its name
+  const [{ of, View }, setView] = useState({}); // the name of the last view that was asked for, and the view unless it could not be loaded
   const person = useRef(null); // whose key the page was opened with, once it is known
   const begin = useCallback(async () => {
     try {
@@ -72,7 +72,7 @@ function App() {
   useLayoutEffect(() => {
     let late = false;
     document.title = `${VIEWS[name].title} · semmem`;
-    VIEWS[name].load().then((view) => late || setView({ of: name, View: view }), () => late || setView({ of: name, failed: LOST }));
+    VIEWS[name].load().then((view) => late || setView({ of: name, View: view }), () => late || setView({ of: name }));
     return () => { late = true; };
   }, [name]);
   if (session === false) return html`<${SignIn} onDone=${begin} />`;
@@ -90,7 +90,7 @@ function App() {
       <label class="ns">Namespace<select value=${ns} onChange=${(e) => { if (e.target.value) go(name, { ns: e.target.value, ...(name === "recall" && { q: query.q, limit: query.limit }) }); else { e.target.value = ns; setNaming(true); } }}>${listed.map((one) => html`<option value=${one}>${visible(one)}</option>`)}
         ${!session.namespaces && html`<option value="">a new one…</option>`}</select></label>
       ${session.name && session.name !== "explore" && html`<button class="plain" onClick=${async () => { await api.signOut(); setSession(false); }}>Sign out ${visible(session.name)}</button>`}</header>
-    <main id="main" tabindex="-1">${of === name && failed && html`<${Notice} error=${failed} />`}${of === name && View && html`<${View} key=${name} ...${{ ns, query, openMemory: open, may, toast: show, changed, namespaces }} />`}</main>
+    <main id="main" tabindex="-1">${of === name && (View ? html`<${View} key=${name} ...${{ ns, query, openMemory: open, may, toast: show, changed, namespaces }} />` : html`<${Notice} error=${LOST} />`)}</main>
     ${memory && html`<${MemoryDialog} key=${memory.id} ...${{ ...memory, may, toast: show, openMemory: open, onClose: () => setMemory(null), foot: toast, onChange: () => setChanged((count) => count + 1) }} />`}
     ${naming && html`<${Dialog} title="A new namespace" onClose=${() => setNaming(false)}><${NewNamespace} take=${(wanted) => { setNaming(false); go("browse", { ns: wanted }); }} /><//>`}
     ${ended && html`<${Dialog} title="Your session has ended" onClose=${() => setEnded(false)}><${Ended} ...${{ session, begin }} /><//>`}
