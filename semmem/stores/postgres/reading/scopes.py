@@ -136,10 +136,11 @@ def _scope_of(
 ) -> Scope:
     """Return the scope from the rows of each of the statements of ``_queries``; ``known`` is brought up to date."""
     by_statement: dict[str, dict[str, list[Any]]] = {}
-    first: dict[str, dict[str, list[Any]]] = {}
+    first_states: dict[str, list[Any]] = {}
     for (name, parameters), own_rows in zip(queries, rows, strict=True):
         by_statement.setdefault(name, {})[parameters["namespace"]] = own_rows
-        first.setdefault(name, {}).setdefault(parameters["namespace"], own_rows)
+        if name == "resident_state":
+            first_states.setdefault(parameters["namespace"], own_rows)
     allowed = None
     if "memory_scope" in by_statement:
         within = {n: by_statement["memory_scope"][n][0] for n in namespaces}
@@ -160,7 +161,7 @@ def _scope_of(
     languages = {n: spoken for n, (*_, spoken, _) in zip(namespaces, sized, strict=True) if spoken is not None}
     sizes = {n: int(size) for n, (size, *_) in zip(namespaces, sized, strict=True)}
     linked = dict(zip(namespaces, (links for *_, links in sized), strict=True))
-    before, states = (_states(each["resident_state"]) for each in (first, by_statement))
+    before, states = _states(first_states), _states(by_statement["resident_state"])
     fields: dict[str, Any] = {"settings": settings, "languages": languages, "lapsed": lapsed}
     fields |= {"states": states, "states_before": before}
     if "corrections" in by_statement:
