@@ -16,7 +16,6 @@ import platform
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -27,7 +26,7 @@ import eval.datasets as datasets
 import semmem
 from eval.bench.others import absent, opened
 from eval.datasets.corpus import Corpus, Query
-from eval.experiments.evidence.provenance import COMMIT, installed
+from eval.experiments.evidence.provenance import COMMIT, installed, now
 from eval.statistics.clusters import clusters
 from eval.statistics.significance import FEWEST, clustered, flip_interval
 from semmem.embedders.minilm import MiniLM
@@ -160,7 +159,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         known["sets"][name] = kept(found, known["sets"].get(name)) if only else found
     known |= {
         "command": "python -m eval.peers --data SET --out eval/results/peers.json",
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "at": now(),
         "machine": f"{platform.machine()}, Python {platform.python_version()}",
         "versions": known.get("versions", {})
         | {name: installed(package) for name, package in SYSTEMS.items() if not only or name in only}

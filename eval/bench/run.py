@@ -6,7 +6,6 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from eval.bench.measures import asked, growth, timed_calls
 from eval.bench.ours import Ours
 from eval.bench.record import Record
 from eval.datasets import DatasetError
-from eval.experiments.evidence.provenance import COMMIT, installed
+from eval.experiments.evidence.provenance import COMMIT, installed, now
 
 __all__ = ["COMPARED", "bench", "ratios"]
 
@@ -76,7 +75,7 @@ def bench(
         raise DatasetError("No size was measured, so there is no report.")
     return {
         **about,
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "at": now(),
         "machine": f"{platform.machine()}, {_processors()} processors, Python {platform.python_version()}",
         "version": semmem.__version__,
         "sizes": done,
@@ -89,7 +88,7 @@ def _stored(ours: Ours, size: int, say: Say) -> dict[str, Any]:
     """Fill the store up to ``size``, and return the first part of the row: rates, and bytes before anybody asks."""
     say(f"{size:,}: storing …")
     return {
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "at": now(),
         "commit": COMMIT,
         "versions": {name: installed(name) for name in _PACKAGES},
         "resident_mb": ours.mem.settings.resident_mb,

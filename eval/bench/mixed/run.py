@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from eval.bench.mixed.load import Plan, filled, loaded, without_files
 from eval.bench.mixed.processes import SPAWN, end_with_parent
 from eval.bench.mixed.systems import absent
 from eval.bench.record import Record
-from eval.experiments.evidence.provenance import COMMIT, installed
+from eval.experiments.evidence.provenance import COMMIT, installed, now
 from semmem.model.errors import SemmemError
 from semmem.model.failure import reason
 from semmem.stores.embedded.server import EmbeddedServer
@@ -55,16 +54,12 @@ def mixed(
                 _removed(_store(folder, name))
     return {
         "plan": asdict(plan),
-        "at": _now(),
+        "at": now(),
         "machine": f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}",
         "versions": {"semmem": semmem.__version__} | {name: installed(name) for name in _PACKAGES},
         "commit": COMMIT,
         "systems": record.rows,
     }
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _store(folder: Path, name: str) -> Path:
@@ -92,7 +87,7 @@ def _one(name: str, plan: Plan, record: Record, folder: Path, only_fill: bool, s
     say(f"{name}: {plan.readers} readers and {plan.writers} writers for {plan.seconds:g} s …")
     record.note(name, {})  # a load that is interrupted leaves a store that differs from those of others
     load = _in_process(loaded, name, plan, folder)
-    when = {"at": _now(), "commit": COMMIT, "load_average": [round(one, 1) for one in os.getloadavg()]}
+    when = {"at": now(), "commit": COMMIT, "load_average": [round(one, 1) for one in os.getloadavg()]}
     record.note(name, {"fill": fill, "load": {**when, **load}})
     _removed(folder)
 

@@ -6,13 +6,14 @@ The commit is asked when this module is imported, with the code that will run, a
 from __future__ import annotations
 
 import subprocess
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from eval.datasets import KNOWN_SHA256, SEALED, Corpus, shared_with
 from eval.extra import is_clone
 
-__all__ = ["COMMIT", "HELD_OUT", "OURS", "TUNED_ON", "clean", "commit_of", "installed", "role"]
+__all__ = ["COMMIT", "HELD_OUT", "OURS", "TUNED_ON", "clean", "commit_of", "installed", "now", "role"]
 
 ROOT = Path(__file__).resolve().parents[3]
 TUNED_ON = ("agentnotes_a", "hotpotqa100", "locomo3", "longmemeval_mini", "musique100", "vaswani")
@@ -24,6 +25,11 @@ OURS = {
 }
 """Sets in this repository, written for it: no setting of a recipe was chosen on them, and nobody else wrote them."""
 _RECORDS = ("eval/results", "eval/mutants*.json", "adr")
+
+
+def now() -> str:
+    """Return the time at which a result is made, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def installed(package: str) -> str | None:
