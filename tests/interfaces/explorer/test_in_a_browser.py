@@ -94,6 +94,21 @@ def titles(page: Any) -> Any:
     return expect(page.locator(".hit .title"))
 
 
+def sign_in(where: Any, key: str) -> None:
+    """Give a key to the page, or to the dialog of a session that has ended."""
+    where.get_by_label("Key").fill(key)
+    where.get_by_role("button", name="Open").click()
+
+
+def edit_tide(page: Any, server: Server, key: str, text: str) -> None:
+    """Sign in, and type another text of the memory ``tide``, without saving it."""
+    page.goto(f"{server.url}/#/browse?ns=team")
+    sign_in(page, key)
+    page.get_by_role("button", name="Tide", exact=True).click()
+    page.get_by_role("tab", name="edit").click()
+    page.get_by_role("dialog").get_by_label("Text", exact=True).fill(text)
+
+
 def settled(page: Any, sentence: str) -> None:
     page.get_by_role("status").filter(has_text=sentence).wait_for()
 
@@ -1132,11 +1147,9 @@ def test_a_reader_sees_no_button_that_writes(browser: Any, mem: Semmem, tmp_path
     _, text = keys.add("reader", namespaces=["team"])
     with running(mem, keys=keys) as server, watched(browser) as page:
         page.goto(server.url)
-        page.get_by_label("Key").fill("semmem_00000000_" + "x" * 43)
-        page.get_by_role("button", name="Open").click()
+        sign_in(page, "semmem_00000000_" + "x" * 43)
         page.get_by_role("alert").filter(has_text="does not know that key").wait_for()
-        page.get_by_label("Key").fill(text)
-        page.get_by_role("button", name="Open").click()
+        sign_in(page, text)
         page.get_by_role("link", name="Browse", exact=True).click()
         page.locator(".rows .title").first.click()
         page.get_by_role("tab", name="history").wait_for()
@@ -1174,20 +1187,14 @@ def test_a_session_that_ended_says_so_and_what_was_typed_is_saved_by_the_next(
     keys = Keys(tmp_path / "keys.json")
     _, text = keys.add("first", right="write")
     with running(mem, keys=keys) as server, watched(browser) as page:
-        page.goto(f"{server.url}/#/browse?ns=team")
-        page.get_by_label("Key").fill(text)
-        page.get_by_role("button", name="Open").click()
-        page.get_by_role("button", name="Tide", exact=True).click()
-        page.get_by_role("tab", name="edit").click()
-        page.get_by_role("dialog").get_by_label("Text", exact=True).fill("High tide is at one on Fridays.")
+        edit_tide(page, server, text, "High tide is at one on Fridays.")
         keys.remove("first")
         page.get_by_role("button", name="Save").click()
         over = page.get_by_role("dialog", name="Your session has ended")
         over.get_by_text("Nothing you typed is lost").wait_for()
         assert barriers(page) == []
         over.get_by_role("button", name="Go on").click()  # no other tab has begun a session
-        over.get_by_label("Key").fill(keys.add("first", right="write")[1])
-        over.get_by_role("button", name="Open").click()
+        sign_in(over, keys.add("first", right="write")[1])
         over.wait_for(state="hidden")
         page.get_by_role("button", name="Save").click()
         page.get_by_role("status").filter(has_text="tide is changed").wait_for()
@@ -1212,16 +1219,14 @@ def test_what_was_refused_in_the_last_session_is_asked_again_if_the_answer_comes
     _, text = keys.add("first")
     with running(mem, keys=keys) as server, watched(browser) as page:
         page.goto(f"{server.url}/#/recall?ns=team&q=tide")
-        page.get_by_label("Key").fill(text)
-        page.get_by_role("button", name="Open").click()
+        sign_in(page, text)
         page.locator(".hit").first.wait_for()
         page.evaluate(HELD)
         keys.remove("first")
         page.evaluate("() => { import('/page/api.js').then(({ api }) => api.namespaces()); }")
         page.get_by_role("button", name="Recall", exact=True).click()
         over = page.get_by_role("dialog", name="Your session has ended")
-        over.get_by_label("Key").fill(keys.add("first")[1])
-        over.get_by_role("button", name="Open").click()
+        sign_in(over, keys.add("first")[1])
         over.wait_for(state="hidden")
         with page.expect_response(lambda answer: answer.url.endswith("/v1/namespaces") and answer.ok):
             page.evaluate("() => window.release()")
@@ -1235,8 +1240,7 @@ def test_a_key_of_somebody_else_begins_a_new_page_and_neither_shows_nor_sends_wh
     _, text = keys.add("first", right="write")
     with running(mem, keys=keys) as server, watched(browser) as page:
         page.goto(f"{server.url}/#/recall?ns=team")
-        page.get_by_label("Key").fill(text)
-        page.get_by_role("button", name="Open").click()
+        sign_in(page, text)
         page.get_by_label("Question").fill("Who is to be dismissed?")
         keys.remove("first")
         asked: list[str] = []
@@ -1258,17 +1262,11 @@ def test_what_a_page_of_one_person_sends_in_the_session_that_another_began_in_an
     _, text = keys.add("first", right="write")
     _, others = keys.add("second", right="write")
     with running(mem, keys=keys) as server, watched(browser) as page:
-        page.goto(f"{server.url}/#/browse?ns=team")
-        page.get_by_label("Key").fill(text)
-        page.get_by_role("button", name="Open").click()
-        page.get_by_role("button", name="Tide", exact=True).click()
-        page.get_by_role("tab", name="edit").click()
-        page.get_by_role("dialog").get_by_label("Text", exact=True).fill("Written by the first.")
+        edit_tide(page, server, text, "Written by the first.")
         tab = page.context.new_page()
         tab.goto(f"{server.url}/#/browse?ns=team")
         tab.get_by_role("button", name="Sign out first").click()
-        tab.get_by_label("Key").fill(others)
-        tab.get_by_role("button", name="Open").click()
+        sign_in(tab, others)
         tab.get_by_role("button", name="Sign out second").wait_for()
         page.get_by_role("button", name="Save").click()
         over = page.get_by_role("dialog", name="Your session has ended")
