@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from semmem.model.process.forks import Lock
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 CHILD = """
@@ -66,6 +68,19 @@ def work():
 in_child(work)
 """
     assert run(program, f"sqlite://{tmp_path}/notes.db") == "['a', 'b']\n"
+
+
+def test_no_python_runs_while_a_lock_is_taken_and_released_so_ctrl_c_cannot_lose_it() -> None:
+    lock = Lock()
+    called: list[str] = []
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, argument: called.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        with lock, lock:
+            pass
+    finally:
+        sys.setprofile(before)
+    assert called == []
 
 
 def test_a_child_finds_the_locks_of_its_parents_namespaces_in_memory_free() -> None:

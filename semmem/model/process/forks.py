@@ -41,24 +41,15 @@ def in_child(one: Forked) -> None:
     _FORKED.add(one)
 
 
-class Lock:
+class Lock(type(threading.RLock())):  # type: ignore[misc]  # that of C: between two lines of Python Ctrl-C could lose it
     """A re-entrant lock for ``with`` that a child process finds free."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
         in_child(self)
 
     def forked(self) -> None:
-        """Make the lock anew."""
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lock.release()
+        """Free the lock."""
+        self._at_fork_reinit()
 
 
 class cached_property(Generic[T]):  # as functools calls it

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from threading import Lock
 from weakref import WeakValueDictionary
 
 from semmem.model.process import heap
-from semmem.model.process.forks import in_child
+from semmem.model.process.forks import Lock
 from semmem.stores.resident import saved
 from semmem.stores.resident.model import Model, State
 
@@ -62,11 +61,6 @@ class Asked:
 
     def __init__(self) -> None:
         self.all = self.missed = 0
-        self.forked()
-        in_child(self)
-
-    def forked(self) -> None:
-        """Make the lock anew, which another thread of the parent process may have held."""
         self._lock = Lock()
 
     def note(self, namespaces: Collection[str], models: Collection[str]) -> None:
@@ -101,13 +95,8 @@ class Models:
         self._renewing: threading.Thread | None = None
         self._is_busy = False  # a thread loads a large namespace, or saves one
         self._closed = False
-        self.forked()
-        in_child(self)
-
-    def forked(self) -> None:
-        """Make the locks anew, which other threads of the parent process may have held."""
         self._lock = Lock()
-        self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()
 
     def current(self, states: Mapping[str, State | None]) -> dict[str, Model]:
         """Return the models that are at ``states`` or later; a namespace without one has to be read from the store."""

@@ -13,12 +13,11 @@ from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from datetime import datetime
 from operator import attrgetter
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import ReferenceType, ref
 
 from semmem.model.exchange import Scope
-from semmem.model.process.forks import in_child
+from semmem.model.process.forks import Lock
 from semmem.model.store import Moved, Snapshot, SnapshotSource, Store
 from semmem.model.types import Filters, Memory
 from semmem.stores.past import PastSnapshot, versions_at
@@ -106,11 +105,6 @@ class Resident:
         )
         store.matching.budget = budget // _SHARE
         self._scopes: OrderedDict[str, _ScopeEntry] = OrderedDict()
-        self.forked()
-        in_child(self)
-
-    def forked(self) -> None:
-        """Make the lock anew, which another thread of the parent process may have held."""
         self._lock = Lock()
 
     def session(self) -> AbstractContextManager[Callable[[], None]]:
