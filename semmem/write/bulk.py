@@ -1,4 +1,4 @@
-"""Read a long list with several processes: each finds what stands in a share of the texts.
+"""Read a long list with several processes: each finds what stands in a share of the texts, and compares a share.
 
 A worker talks to its parent over a pipe, opens nothing, and ends when the parent closes the pipe or is gone. Where one
 fails, the caller reads the texts by itself.
@@ -11,25 +11,30 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Timer
+from threading import Lock, Timer
 from types import TracebackType
-from typing import IO, NamedTuple, Self
+from typing import IO, Any, NamedTuple, Self, TypeVar
 
 from semmem.model.exchange import Extraction
 from semmem.model.process.machine import processors
+from semmem.write.comparison import Found as Links
+from semmem.write.comparison import Group, OnContradiction, compared
 
 __all__ = ["EXTRACT", "LIKENESS", "SCREEN", "Found", "Pool", "TextRow", "found_in", "greeting", "main"]
 
 EXTRACT, LIKENESS, SCREEN = 1, 2, 4
 """What is to be found in a text, as bits: its concepts, the keys of what is like it, the kinds of credentials in it."""
+_FEWEST_PAIRS = 1_000
+"""Fewer pairs of texts are compared by this process alone, in a tenth of a second."""
 _PATIENCE_S = 120.0
 """A worker that has not answered after this time is ended."""
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from semmem.write.bulk import main; main()"
 _running: set[int] = set()
 """The workers of this process that have not ended."""
+T = TypeVar("T")
 
 
 class TextRow(NamedTuple):
@@ -77,15 +82,18 @@ def greeting() -> str:
 
 
 def main() -> None:
-    """Answer messages (language, rows) until the pipe is closed."""
+    """Answer messages (name of a task, its arguments) until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then closes the pipe
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what anything prints is no answer
     with suppress(OSError, EOFError):
         _send(answers, greeting())
         while True:
-            language, rows = pickle.load(sys.stdin.buffer)
-            _send(answers, found_in(rows, language))
+            task, arguments = pickle.load(sys.stdin.buffer)
+            _send(answers, _TASKS[task](*arguments))
+
+
+_TASKS: dict[str, Callable[..., object]] = {"read": found_in, "compare": compared}
 
 
 def _send(stream: IO[bytes], message: object) -> None:
@@ -114,6 +122,7 @@ class Pool:
         self._language = language
         self._workers: list[subprocess.Popen[bytes]] = []
         self._greeted = False
+        self._lock = Lock()  # one batch is read while another one is compared
         count = min(count, processors() - 1 - len(_running))  # of all calls of this process together
         with suppress(OSError, ValueError):  # or no folder to work in is left, from which a path is taken
             command = _command() if count > 0 else None
@@ -139,26 +148,67 @@ class Pool:
 
     def read(self, rows: Sequence[TextRow]) -> list[Found]:
         """Return what the workers find in texts, each one in a share of them; nothing where one of them fails."""
-        if not self._workers or not rows:
+        with self._lock:
+            if not self._workers or not rows:
+                return []
+            shares = _shares(rows, [len(row.text) for row in rows], len(self._workers))
+            self._send("read", [(share, self._language) for share in shares])
+            found: list[Found] = [one for answer in self._answers() for one in answer]
+            if len(found) == len(rows):
+                return found
+            self.close()
             return []
-        shares = _shares(rows, len(self._workers))
-        pipes = [(one.stdin, one.stdout) for one in self._workers if one.stdin is not None and one.stdout is not None]
+
+    def compared(self, groups: Sequence[Group], policy: OnContradiction) -> Links:
+        """Return what ``comparison.compared`` finds; of many pairs each worker compares a share, and this process one.
+
+        Where a worker fails, this process compares the other shares too.
+        """
+        pairs = [len(others) for _, others in groups]
+        with self._lock:
+            if not self._workers or sum(pairs) < _FEWEST_PAIRS:
+                return compared(groups, policy)
+            own, *shares = _shares(groups, pairs, 1 + len(self._workers))
+            self._send("compare", [(share, policy) for share in shares])
+            try:
+                found = dict(compared(own, policy))
+            except BaseException:  # Ctrl-C: nobody reads the answers
+                self.close()
+                raise
+            answers = self._answers() or [compared(share, policy) for share in shares]
+            for answer in answers:
+                found |= answer
+            return found
+
+    def _send(self, task: str, arguments: Sequence[tuple[object, ...]]) -> None:
+        """Send each worker its task."""
+        with self._watched():
+            if not self._greeted and any(pickle.load(out) != greeting() for _, out in self._pipes()):
+                raise ValueError("a worker reads by other rules")
+            self._greeted = True
+            for (into, _), own in zip(self._pipes(), arguments, strict=True):
+                _send(into, (task, own))
+
+    def _answers(self) -> list[Any]:
+        """Return the answer of each worker; nothing where one fails, or has failed before."""
+        answers: list[Any] = []
+        with self._watched():
+            answers = [pickle.load(out) for _, out in self._pipes()]
+        return answers
+
+    def _pipes(self) -> list[tuple[IO[bytes], IO[bytes]]]:
+        return [(one.stdin, one.stdout) for one in self._workers if one.stdin is not None and one.stdout is not None]
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """End all workers, and the block, where one fails in it or the block takes too long."""
         watch = Timer(_PATIENCE_S, self._kill)
         watch.daemon = True
         watch.start()
         try:
-            if not self._greeted and any(pickle.load(out) != greeting() for _, out in pipes):
-                raise ValueError("a worker reads by other rules")
-            self._greeted = True
-            for (into, _), share in zip(pipes, shares, strict=True):
-                _send(into, (self._language, share))
-            found: list[Found] = [one for _, out in pipes for one in pickle.load(out)]
-            if len(found) != len(rows):
-                raise ValueError("a worker has left something out")
-            return found
+            yield
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):
             self.close()
-            return []
         finally:
             watch.cancel()
 
@@ -180,12 +230,12 @@ class Pool:
             worker.kill()
 
 
-def _shares(rows: Sequence[TextRow], count: int) -> list[Sequence[TextRow]]:
-    """Return rows as consecutive shares of about as many characters each."""
-    total = sum(len(row.text) for row in rows)
-    shares: list[list[TextRow]] = [[] for _ in range(count)]
+def _shares(rows: Sequence[T], sizes: Sequence[int], count: int) -> list[Sequence[T]]:
+    """Return rows as consecutive shares of about the same size."""
+    total = sum(sizes)
+    shares: list[list[T]] = [[] for _ in range(count)]
     before = 0
-    for row in rows:
+    for row, size in zip(rows, sizes, strict=True):
         shares[min(count - 1, before * count // max(1, total))].append(row)
-        before += len(row.text)
+        before += size
     return list(shares)

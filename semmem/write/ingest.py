@@ -29,8 +29,9 @@ from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store
 from semmem.model.types import IngestReport, Memory
 from semmem.text.passages import MAX_CHARS, SPLITTER, content_key, embedded_text, other_names, read_text
+from semmem.write.comparison import OnContradiction
 from semmem.write.items import Draft, at_hand, check_namespace, drafted, given_id, giver, pieces_of, replaced_by
-from semmem.write.likeness import Likeness, OnContradiction, merged, merges, retells, said_anew
+from semmem.write.likeness import Likeness, merged, merges, retells, said_anew
 from semmem.write.plan import (
     REMEMBERING,
     Outcome,
@@ -313,7 +314,7 @@ class Ingest:
             refused = no_longer(conflicting[0], policy)
             raise Conflict(f"Item {refused.position}: {refused.reason}", names=error.names) from error
         note_written(by_name)
-        like = self._likeness.written(rows, written)
+        like = self._likeness.written(rows, written, batch.workers)
         degraded |= like.degraded
         sent_again = {draft.name for draft in plan.unchanged}  # repeated requests whose id an interface made
         originals = {name: (name[0], id) for name, id in written.corroborated.items()}

@@ -16,27 +16,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from heapq import nlargest
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from semmem.concepts.likeness import ALIKE, Outline, changed, likeness_keys, may_be_alike, outlines, resemblance
+from semmem.concepts.likeness import likeness_keys
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Row, Written
 from semmem.model.history import MADE_BY, MOST_SIMILAR, Link, PendingComparison, Similar
 from semmem.model.store import LifeStore, LinkStore, Store
-from semmem.model.types import LinkType, Memory, Older
+from semmem.model.types import Memory, Older
+from semmem.write.bulk import Pool
+from semmem.write.comparison import Group, OnContradiction, Text, by_namespace, compared
 from semmem.write.items import Draft, is_turn
 from semmem.write.older import older_of
 
 __all__ = [
-    "MOST_ALIKE",
     "Likeness",
     "Likenesses",
-    "OnContradiction",
-    "Text",
     "comparable",
-    "compared",
     "fall_with",
     "keys_of",
     "merged",
@@ -46,10 +43,6 @@ __all__ = [
 ]
 
 _AT_ONCE = 500
-MOST_ALIKE = 3
-"""The most links from one memory to older near-duplicates."""
-
-OnContradiction: TypeAlias = Literal["report", "supersede", "ignore"]
 Name: TypeAlias = tuple[str, str]
 
 
@@ -110,17 +103,6 @@ class Likenesses:
     def count(self) -> int:
         """Return the number of contradictions."""
         return sum(map(len, self.contradicts.values()))
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A text to compare, and its place in time: when the text began, then the order of writing."""
-
-    id: str
-    text: str
-    title: str | None
-    author: str | None
-    at: tuple[float, int, int]
 
 
 class Likeness:
@@ -205,27 +187,30 @@ class Likeness:
                 self.again(more, None)
         return len(firsts) - len(late) + more.total(), late
 
-    def written(self, rows: Sequence[Row], written: Written) -> Likenesses:
-        """Link the new memories with those that they repeat or contradict; see the module's docstring."""
+    def written(self, rows: Sequence[Row], written: Written, workers: Pool | None = None) -> Likenesses:
+        """Link the new memories with those that they repeat or contradict; see the module's docstring.
+
+        ``workers`` compare a share of them.
+        """
         if not rows or not self.looks or self._life is None:
             return Likenesses()
         placed = {row.name: index for index, row in enumerate(rows) if row.part == 0}
         of = {row.name: row for row in rows if row.part == 0}
         retold = {name[0] for name in written.replaced if of[name].retells}
-        groups: dict[str, list[tuple[Text, Sequence[Text]]]] = {namespace: [] for namespace in retold}
+        groups: list[Group] = []
         row_ids: dict[str, list[int]] = {namespace: [] for namespace in retold}
         for name, others in sorted(written.similar.items()):
             namespace, row_id = name[0], written.row_ids[(*name, 0)]
             row_ids.setdefault(namespace, []).append(row_id)
-            own = groups.setdefault(namespace, [])
             if of[name].replaces is None or of[name].retells or of[name].made_anew:
                 at = of[name].text_at or of[name].memory.created_at
                 text = _text(of[name].memory, row_id, at, placed[name])
-                own.append((text, [_other(one, placed.get((namespace, one.id), -1)) for one in others]))
-        links = {namespace: compared(namespace, own, self._policy) for namespace, own in groups.items()}
+                groups.append((text, [_other(namespace, one, placed.get((namespace, one.id), -1)) for one in others]))
+        found = compared(groups, self._policy) if workers is None else workers.compared(groups, self._policy)
+        links = by_namespace(found)
         contradicts: dict[Name, tuple[str, ...]] = defaultdict(tuple)
         try:
-            each = {namespace: (some, links[namespace]) for namespace, some in row_ids.items()}
+            each = {namespace: (some, links.get(namespace, ())) for namespace, some in row_ids.items()}
             for namespace in self._life.compared(each) if each else ():
                 self.catch_up(namespace)
         except SemmemError as error:  # the memories are committed and noted, so nothing is raised
@@ -262,11 +247,11 @@ class Likeness:
         keys = {one.row_id: own_keys for one, own_keys in each if own_keys}
         similar = life.similar(namespace, keys) if keys else {}
         groups = [
-            (_text(one.memory, one.row_id, one.at, 0), [_other(other, 0) for other in similar[one.row_id]])
+            (_text(one.memory, one.row_id, one.at, 0), [_other(namespace, other, 0) for other in similar[one.row_id]])
             for one in comparable
             if one.row_id in similar
         ]
-        links = compared(namespace, groups, self._policy)
+        links = by_namespace(compared(groups, self._policy)).get(namespace, ())
         life.compared({namespace: ([one.row_id for one in some], links)})
         return len(keys)
 
@@ -340,63 +325,10 @@ def retells(draft: Draft) -> bool:
 
 def _text(memory: Memory, row_id: int, at: datetime | None, place: int) -> Text:
     assert at is not None
-    return Text(memory.id, memory.text, memory.title, memory.author, (at.timestamp(), place, row_id))
+    return Text(
+        (memory.namespace, memory.id), memory.text, memory.title, memory.author, (at.timestamp(), place, row_id)
+    )
 
 
-def _other(one: Similar, place: int) -> Text:
-    return Text(one.id, one.text, one.title, one.author, (one.at.timestamp(), place, one.row_id))
-
-
-def compared(namespace: str, groups: Sequence[tuple[Text, Sequence[Text]]], policy: OnContradiction) -> list[Link]:
-    """Return the links between texts of one namespace, each compared with others that share keys with it, oldest first.
-
-    Where a value changed several times, each text contradicts only the one just before it. A near-duplicate is linked
-    with the MOST_ALIKE texts that are most similar to it.
-    """
-    outlines_by_id: dict[str, list[Outline]] = {}
-    verdicts: dict[tuple[str, str], bool] = {}
-    links: dict[tuple[str, LinkType, str], tuple[tuple[float, int, int], Link]] = {}
-
-    def outlined(one: Text) -> list[Outline]:
-        if one.id not in outlines_by_id:
-            outlines_by_id[one.id] = outlines(one.text, one.author)
-        return outlines_by_id[one.id]
-
-    def contradicts(newer: Text, older: Text) -> bool:
-        pair = newer.id, older.id
-        if pair not in verdicts:
-            who = {"older_author": older.author, "newer_author": newer.author}
-            same_subject = _of_one_title(newer, older)
-            verdicts[pair] = same_subject and changed(outlined(older), outlined(newer), **who) is not None
-        return verdicts[pair]
-
-    def add(newer: Text, type: LinkType, older: Text) -> None:
-        links[newer.id, type, older.id] = newer.at, Link(namespace, newer.id, type, older.id, made_by=MADE_BY)
-
-    for one, others in groups:
-        alike: list[tuple[float, tuple[float, int, int], Text, Text]] = []
-        for other in others:
-            if other.id == one.id or not _of_one_title(one, other):
-                continue
-            older, newer = sorted((one, other), key=lambda text: text.at)
-            if not contradicts(newer, older):
-                if _of_one_length(older.text, newer.text) and may_be_alike(one.text, other.text):
-                    share = resemblance(older.text, newer.text)
-                    alike += [(share, other.at, newer, older)] if share >= ALIKE else []
-            elif not any(older.at < text.at < newer.at and contradicts(text, older) for text in others):
-                add(newer, "contradicts", older)
-                if policy == "supersede":
-                    add(newer, "supersedes", older)
-        for _, _, newer, older in nlargest(MOST_ALIKE, alike, key=lambda pair: pair[:2]):
-            add(newer, "see-also", older)
-    return [link for _, link in sorted(links.values(), key=lambda pair: pair[0])]
-
-
-def _of_one_title(one: Text, other: Text) -> bool:
-    """Return whether two texts may have the same subject: texts with different titles have not."""
-    return not (one.title and other.title and one.title != other.title)
-
-
-def _of_one_length(one: str, other: str) -> bool:
-    """Return whether two texts may be near-duplicates: the shorter one has more than half the length of the longer."""
-    return 2 * min(len(one), len(other)) > max(len(one), len(other))
+def _other(namespace: str, one: Similar, place: int) -> Text:
+    return Text((namespace, one.id), one.text, one.title, one.author, (one.at.timestamp(), place, one.row_id))

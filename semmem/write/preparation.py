@@ -72,7 +72,7 @@ class Prepared:
 
     ``items`` are those that were given, as (position, item), for the ``namespace`` of those that name none.
     ``extractions`` are what was found in texts ahead, by the text that the extractor reads and the title; ``vectors``
-    came with the items or were made ahead, as ``embedders.Known`` takes them.
+    came with the items or were made ahead, as ``embedders.Known`` takes them. ``workers`` can compare a share of them.
     """
 
     drafts: Sequence[Draft | Refused]
@@ -81,6 +81,7 @@ class Prepared:
     keys: Keys = field(default_factory=dict)
     extractions: Mapping[tuple[str, str | None], Extraction] = field(default_factory=dict)
     vectors: Mapping[tuple[str, str], bytes] = field(default_factory=dict)
+    workers: Pool | None = None
 
     def items_at(self, position: int) -> list[tuple[int, Any]]:
         """Return the item at ``position`` as it was given, so that it can be stored by itself."""
@@ -284,7 +285,7 @@ class Preparation:
         if not len(pool) or batch[0][0] == 0:  # the first is read by this process, while the workers start
             drafts = screened_all(drafts, self._screening)
             ahead = {} if len(pool) else read_ahead(drafts, self._extractor, MAX_CHARS)
-            return Prepared(drafts, batch, namespace, self._with_keys(drafts, {}), ahead)
+            return Prepared(drafts, batch, namespace, self._with_keys(drafts, {}), ahead, workers=pool)
         rows, wholes = self._rows(drafts)
         found = pool.read(rows)
         by_position = {index: (rows[place], found[place]) for index, place in wholes.items()} if found else {}
@@ -297,7 +298,7 @@ class Preparation:
             for row, one in zip(rows, found, strict=False)
             if one.extraction is not None
         }
-        return Prepared(drafts, batch, namespace, self._with_keys(drafts, likeness), extractions)
+        return Prepared(drafts, batch, namespace, self._with_keys(drafts, likeness), extractions, workers=pool)
 
     def _rows(self, drafts: Sequence[Draft | Refused]) -> tuple[list[TextRow], dict[int, int]]:
         """Return what workers have to read, and where the whole text of each draft is in it, by its position.

@@ -24,6 +24,7 @@ from semmem.model.errors import BadItem
 from semmem.model.types import IngestReport
 from semmem.write import bulk, preparation
 from semmem.write.bulk import EXTRACT, LIKENESS, SCREEN, Found, Pool, TextRow, found_in
+from semmem.write.comparison import Group, OnContradiction, Text, by_namespace, compared
 from semmem.write.screening import CredentialWarning, kinds_of
 from tests.stores.audit import check, contents
 
@@ -93,7 +94,7 @@ def test_workers_share_the_texts_and_end_with_the_pool() -> None:
     with Pool(2, "english") as workers:
         processes = list(workers._workers)
         first = workers.read(rows)
-        assert list(map(len, bulk._shares(rows, 2))) == [11, 9]  # as many characters
+        assert list(map(len, bulk._shares(rows, [len(row.text) for row in rows], 2))) == [11, 9]  # as many characters
         assert first == found_in(rows, "english")
         assert len(workers.read(rows[:3])) == 3
         assert len(workers) == 2
@@ -135,6 +136,66 @@ def test_a_worker_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(bulk, "_PROGRAM", "import time; time.sleep(600)")
     monkeypatch.setattr(bulk, "_PATIENCE_S", 0.2)
     with Pool(1, "english") as workers:
+        assert workers.read(rows_of(3)) == []
+
+
+def groups_of(count: int) -> list[Group]:
+    """Return texts of two namespaces, each with up to three earlier ones of its namespace that name the same person."""
+    texts: list[Text] = []
+    for place, town in enumerate(random.Random(3).choices(("Oslo", "Rome", "Port Elm"), k=count)):
+        said = f"{('Ada', 'Bob', 'Eve')[place % 3]} lives in {town}."
+        texts.append(Text((f"n{place % 2}", str(place)), said, None, None, (float(place), 0, place)))
+    return [(one, texts[max(place % 6, place - 18) : place : 6]) for place, one in enumerate(texts)]
+
+
+@pytest.mark.parametrize("policy", ["report", "supersede"])
+def test_workers_compare_a_share_and_find_what_this_process_would(
+    policy: OnContradiction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "_FEWEST_PAIRS", 1)
+    groups = groups_of(90)
+    alone = compared(groups, policy)
+    here: list[int] = []
+    monkeypatch.setattr(bulk, "compared", lambda some, how: here.append(len(some)) or compared(some, how))
+    with Pool(2, "english") as workers:
+        found = workers.compared(groups, policy)
+        assert workers.read(rows_of(3)) == found_in(rows_of(3), "english")  # the answers were all read
+    assert by_namespace(found) == by_namespace(alone)
+    assert {type for _, type, _ in found} >= {"contradicts", "see-also"}
+    assert here == [38]  # of 234 pairs the first 18 texts have 18, each later one three; a third is 78
+
+
+def test_few_pairs_are_compared_by_this_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = groups_of(90)
+    with Pool(2, "english") as workers:
+        monkeypatch.setattr(Pool, "_send", None)
+        assert workers.compared(groups, "report") == compared(groups, "report")
+
+
+@pytest.mark.parametrize("fails", ["pickle.load(sys.stdin.buffer); raise SystemExit(1)", "raise SystemExit(1)"])
+def test_where_a_worker_fails_this_process_compares_its_share_too(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "_FEWEST_PAIRS", 1)
+    monkeypatch.setattr(
+        bulk,
+        "_PROGRAM",
+        "import pickle, sys; sys.path[:] = sys.argv[1:]; from semmem.write import bulk; "
+        f"bulk._send(sys.stdout.buffer, bulk.greeting()); {fails}",
+    )
+    groups = groups_of(90)
+    with Pool(2, "english") as workers:
+        assert workers.compared(groups, "report") == compared(groups, "report")
+        assert len(workers) == 0
+
+
+def test_an_interrupted_comparison_leaves_no_answer_to_be_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(groups: list[Group], policy: OnContradiction) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bulk, "_FEWEST_PAIRS", 1)
+    monkeypatch.setattr(bulk, "compared", interrupted)
+    with Pool(1, "english") as workers:
+        with pytest.raises(KeyboardInterrupt):
+            workers.compared(groups_of(90), "report")
         assert workers.read(rows_of(3)) == []
 
 
@@ -236,6 +297,7 @@ def read_by_workers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(preparation, "FEWEST", 1)
     monkeypatch.setattr(preparation, "processors", lambda: 3)
     monkeypatch.setattr(bulk, "processors", lambda: 3)
+    monkeypatch.setattr(bulk, "_FEWEST_PAIRS", 1)
     counts: list[int] = []
     read = Pool.read
 
