@@ -2,7 +2,8 @@
 
 For one leg ``LegReach.class_at`` says it. Several shares add up, so a memory that no leg could bring in alone may come
 in by their sum: it is boost-only where the sum, with the importance that is best for it, is below what the k-th other
-memory of some list earns at least. What one of its legs guarantees, further shares do not take away.
+memory of some list earns at least, and the consensus slot is not its own. What one of its legs guarantees, further
+shares do not take away.
 """
 
 from __future__ import annotations
@@ -31,9 +32,23 @@ def class_of_find(
     strongest = max(classes, key=CLASSES.index)
     if len(ranks) < 2 or strongest != "boost-only" or lists.decided is None:
         return strongest
-    if AGREED in recipe.reserve_in(regime) and set(ranks.values()) == {1}:
-        return "possible"
-    return "possible" if _may_enter(recipe, regime, lists, lists.decided, ranks) else "boost-only"
+    may = _may_be_raised(recipe, regime, lists, lists.decided, ranks) or _may_enter(
+        recipe, regime, lists, lists.decided, ranks
+    )
+    return "possible" if may else "boost-only"
+
+
+def _may_be_raised(recipe: Recipe, regime: str, lists: Lists, k: int, ranks: Mapping[str, int]) -> bool:
+    """Return whether the consensus slot of most legs' first memory may be its own, and among the first ``k``.
+
+    Rows that fold away bring a place beyond the cut-off within it.
+    """
+    place = recipe.reserve_in(regime).get(AGREED)
+    if place is None or place > k + lists.folded:
+        return False
+    weights = recipe.weights_in(regime)
+    answers = [leg for leg, listed in lists.lists.items() if listed.length and weights[leg]]
+    return 2 * sum(ranks.get(leg) == 1 for leg in answers) > len(answers)
 
 
 def _may_enter(recipe: Recipe, regime: str, lists: Lists, k: int, ranks: Mapping[str, int]) -> bool:

@@ -469,6 +469,28 @@ def test_the_share_of_a_weak_first_place_counts_and_not_its_weight() -> None:
     assert legs["dense"].possible_above_weight == Fraction(1, 4)
 
 
+@pytest.mark.parametrize(
+    ("reserve", "dense", "said"),
+    [
+        ({"agreed": 2}, [ONLY, "a"], "possible"),  # first in two of three lists
+        ({}, [ONLY, "a"], "boost-only"),
+        ({"agreed": 2}, ["a", ONLY], "boost-only"),  # first in one of three
+        ({"agreed": 3}, [ONLY, "a"], "boost-only"),  # a place beyond the cut
+    ],
+)
+def test_a_memory_that_most_legs_put_first_may_enter_whatever_its_rank_in_another_list(
+    reserve: dict[str, int], dense: list[str], said: str
+) -> None:
+    weights = {"lexical": 1.0, "dense": 1.0, "graph": 100.0}
+    plan = Recipe("case", weights, {"lexical": 60.0, "dense": 60.0, "graph": 0.0}, reserve=reserve)
+    lists = {"lexical": [ONLY], "dense": dense, "graph": ["b", "c", ONLY]}
+    ranks = {leg: keys.index(ONLY) + 1 for leg, keys in lists.items()}
+    # the graph's places earn 100, 50 and 33.3; the two first places of 1/61 more are no 50
+    told = known(plan, lists, {}, 2)
+    assert class_of_find(plan, "any", told, reach_in(plan, told, 2).regimes["any"], ranks) == said
+    assert is_in(plan, "any", 2, lists, {}, ONLY) == (said == "possible")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fusion", SCALED)
 @pytest.mark.parametrize("seed", range(3))
