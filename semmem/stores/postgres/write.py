@@ -90,7 +90,7 @@ def write(
             _mark_made(connection, news, numbers, place.last, held)
     _number_anew(connection, wholes, news)
     if backlog is None:  # from here on each namespace is locked
-        check_merged(connection, [r for r in writable if r.merges and r.name in new])
+        check_merged(connection, [r for r in writable if r.merges and r.name in new], new)
         similar_cursors = ask_similar(connection, keys)
     named = {(n, row_ids[n, id, 0]): (n, id) for n, id in new}
     fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
