@@ -1,7 +1,7 @@
 """Read a long list with several processes: each finds what stands in a share of the texts, and compares a share.
 
 A worker talks to its parent over a pipe, opens nothing, and ends when the parent closes the pipe or is gone. Where one
-fails, the caller reads the texts by itself.
+fails, this process does the work of all.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from typing import IO, Any, NamedTuple, Self, TypeVar
 
 from semmem.model.exchange import Extraction
 from semmem.model.process.machine import processors
-from semmem.write.comparison import Found as Links
-from semmem.write.comparison import Group, OnContradiction, compared
+from semmem.write.comparison import Group, Links, OnContradiction, compared
 
 __all__ = ["EXTRACT", "LIKENESS", "SCREEN", "Found", "Pool", "TextRow", "found_in", "greeting", "main"]
 
 EXTRACT, LIKENESS, SCREEN = 1, 2, 4
 """What is to be found in a text, as bits: its concepts, the keys of what is like it, the kinds of credentials in it."""
-_FEWEST_PAIRS = 1_000
-"""Fewer pairs of texts are compared by this process alone, in a tenth of a second."""
+_FEWEST_CHARS = 200_000
+"""A batch whose older texts have fewer characters together is compared by this process alone, in about .2 s."""
 _PATIENCE_S = 120.0
 """A worker that has not answered after this time is ended."""
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from semmem.write.bulk import main; main()"
@@ -148,41 +147,51 @@ class Pool:
 
     def read(self, rows: Sequence[TextRow]) -> list[Found]:
         """Return what the workers find in texts, each one in a share of them; nothing where one of them fails."""
-        with self._lock:
-            if not self._workers or not rows:
-                return []
-            shares = _shares(rows, [len(row.text) for row in rows], len(self._workers))
-            self._send("read", [(share, self._language) for share in shares])
-            found: list[Found] = [one for answer in self._answers() for one in answer]
-            if len(found) == len(rows):
-                return found
-            self.close()
+        if not rows:
             return []
+        with self._lock, self._exchange() as is_possible:
+            if is_possible:
+                shares = _shares(rows, [len(row.text) for row in rows], len(self._workers))
+                self._ask("read", [(share, self._language) for share in shares])
+                found: list[Found] = [one for answer in self._answers() for one in answer]
+                if len(found) != len(rows):
+                    raise ValueError("a worker has left something out")
+                return found
+        return []
 
-    def compared(self, groups: Sequence[Group], policy: OnContradiction) -> Links:
-        """Return what ``comparison.compared`` finds; of many pairs each worker compares a share, and this process one.
+    def compare(self, groups: Sequence[Group], policy: OnContradiction) -> Links:
+        """Return what ``comparison.compared`` does; workers and this process compare a share of long lists each."""
+        sizes = [sum(len(other.text) for other in others) for _, others in groups]
+        if sum(sizes) < _FEWEST_CHARS:
+            return compared(groups, policy)
+        with self._lock, self._exchange() as is_possible:
+            if is_possible:
+                own, *shares = _shares(groups, sizes, 1 + len(self._workers))
+                self._ask("compare", [(share, policy) for share in shares])
+                links = compared(own, policy)
+                for answer in self._answers():
+                    links |= answer
+                return links
+        return compared(groups, policy)
 
-        Where a worker fails, this process compares the other shares too.
+    @contextmanager
+    def _exchange(self) -> Iterator[bool]:
+        """Leave a block early in which a worker fails; yield False where there is none.
+
+        Whatever ends the block early ends the workers, so no later exchange takes an answer to an earlier one for its
+        own.
         """
-        pairs = [len(others) for _, others in groups]
-        with self._lock:
-            if not self._workers or sum(pairs) < _FEWEST_PAIRS:
-                return compared(groups, policy)
-            own, *shares = _shares(groups, pairs, 1 + len(self._workers))
-            self._send("compare", [(share, policy) for share in shares])
-            try:
-                found = dict(compared(own, policy))
-            except BaseException:  # Ctrl-C: nobody reads the answers
-                self.close()
-                raise
-            answers = self._answers() or [compared(share, policy) for share in shares]
-            for answer in answers:
-                found |= answer
-            return found
+        try:
+            yield bool(self._workers)
+        except (ConnectionError, EOFError, ValueError, pickle.UnpicklingError):
+            self.close()
+        except BaseException:
+            self.close()
+            raise
 
-    def _send(self, task: str, arguments: Sequence[tuple[object, ...]]) -> None:
+    def _ask(self, task: str, arguments: Sequence[tuple[object, ...]]) -> None:
         """Send each worker its task."""
-        with self._watched():
+        with self._patience():
             if not self._greeted and any(pickle.load(out) != greeting() for _, out in self._pipes()):
                 raise ValueError("a worker reads by other rules")
             self._greeted = True
@@ -190,25 +199,21 @@ class Pool:
                 _send(into, (task, own))
 
     def _answers(self) -> list[Any]:
-        """Return the answer of each worker; nothing where one fails, or has failed before."""
-        answers: list[Any] = []
-        with self._watched():
-            answers = [pickle.load(out) for _, out in self._pipes()]
-        return answers
+        """Return the answer of each worker."""
+        with self._patience():
+            return [pickle.load(out) for _, out in self._pipes()]
 
     def _pipes(self) -> list[tuple[IO[bytes], IO[bytes]]]:
         return [(one.stdin, one.stdout) for one in self._workers if one.stdin is not None and one.stdout is not None]
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """End all workers, and the block, where one fails in it or the block takes too long."""
-        watch = Timer(_PATIENCE_S, self._kill)
+    def _patience(self) -> Iterator[None]:
+        """End the workers where the block takes too long."""
+        watch = Timer(_PATIENCE_S, self.kill)
         watch.daemon = True
         watch.start()
         try:
             yield
-        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
-            self.close()
         finally:
             watch.cancel()
 
@@ -225,7 +230,8 @@ class Pool:
             worker.wait()
             _running.discard(worker.pid)
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
+        """End the workers at once, so that nobody waits for their answers any more."""
         for worker in self._workers:
             worker.kill()
 

@@ -1,4 +1,4 @@
-"""Compare texts of one namespace: which contradict each other, and which are near-duplicates.
+"""Compare texts with others of their namespace: which contradict each other, and which are near-duplicates.
 
 It opens nothing and depends on the texts alone, so workers of a bulk can do a share of it (``write.bulk``).
 """
@@ -6,7 +6,7 @@ It opens nothing and depends on the texts alone, so workers of a bulk can do a s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import Literal, TypeAlias
@@ -15,7 +15,7 @@ from semmem.concepts.likeness import ALIKE, Outline, changed, may_be_alike, outl
 from semmem.model.history import MADE_BY, Link
 from semmem.model.types import LinkType
 
-__all__ = ["MOST_ALIKE", "Found", "Group", "OnContradiction", "Text", "by_namespace", "compared"]
+__all__ = ["MOST_ALIKE", "Group", "Links", "OnContradiction", "Text", "by_namespace", "compared"]
 
 MOST_ALIKE = 3
 """The most links from one memory to older near-duplicates."""
@@ -38,11 +38,13 @@ class Text:
 
 Group: TypeAlias = tuple[Text, Sequence[Text]]
 """A text, and the others of its namespace that share keys with it."""
-Found: TypeAlias = Mapping[tuple[Name, LinkType, Name], At]
-"""Links, each with the time of its newer text. Those of several shares of the groups are found together by a union."""
+Links: TypeAlias = dict[tuple[Name, LinkType, Name], At]
+"""Links from the newer text to the older one, each with the time of the newer one. Those of several shares of the
+groups add up.
+"""
 
 
-def by_namespace(found: Found) -> dict[str, list[Link]]:
+def by_namespace(found: Links) -> dict[str, list[Link]]:
     """Return the links of each namespace, those of the oldest texts first."""
     links: dict[str, list[Link]] = defaultdict(list)
     for (namespace, newer), type, (_, older) in sorted(found, key=found.__getitem__):
@@ -50,7 +52,7 @@ def by_namespace(found: Found) -> dict[str, list[Link]]:
     return links
 
 
-def compared(groups: Iterable[Group], policy: OnContradiction) -> Found:
+def compared(groups: Iterable[Group], policy: OnContradiction) -> Links:
     """Return the links between the text of each group and the others.
 
     Where a value changed several times, each text contradicts only the one just before it. A near-duplicate is linked
@@ -58,7 +60,7 @@ def compared(groups: Iterable[Group], policy: OnContradiction) -> Found:
     """
     outlines_by_name: dict[Name, list[Outline]] = {}
     verdicts: dict[tuple[Name, Name], bool] = {}
-    found: dict[tuple[Name, LinkType, Name], At] = {}
+    found: Links = {}
 
     def outlined(one: Text) -> list[Outline]:
         if one.name not in outlines_by_name:

@@ -206,7 +206,7 @@ class Likeness:
                 at = of[name].text_at or of[name].memory.created_at
                 text = _text(of[name].memory, row_id, at, placed[name])
                 groups.append((text, [_other(namespace, one, placed.get((namespace, one.id), -1)) for one in others]))
-        found = compared(groups, self._policy) if workers is None else workers.compared(groups, self._policy)
+        found = compared(groups, self._policy) if workers is None else workers.compare(groups, self._policy)
         links = by_namespace(found)
         contradicts: dict[Name, tuple[str, ...]] = defaultdict(tuple)
         try:

@@ -72,7 +72,8 @@ class Prepared:
 
     ``items`` are those that were given, as (position, item), for the ``namespace`` of those that name none.
     ``extractions`` are what was found in texts ahead, by the text that the extractor reads and the title; ``vectors``
-    came with the items or were made ahead, as ``embedders.Known`` takes them. ``workers`` can compare a share of them.
+    came with the items or were made ahead, as ``embedders.Known`` takes them. ``workers`` can compare a share of the
+    memories.
     """
 
     drafts: Sequence[Draft | Refused]
@@ -277,7 +278,11 @@ class Preparation:
             Pool(count, getattr(self._extractor, "language", "english")) as pool,
             closing(in_advance(work, partial(self._read, pool, namespace))) as coming,
         ):
-            yield from coming
+            try:
+                for batch in coming:  # and not "yield from", which would end that generator first
+                    yield batch
+            finally:
+                pool.kill()  # who stops early waits for the thread that reads, and not for a worker that hangs
 
     def _read(self, pool: Pool, namespace: str, batch: Sequence[tuple[int, Any]]) -> Prepared:
         """Return a batch with all that depends on no store and will be asked for; workers or this thread read it."""

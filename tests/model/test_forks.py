@@ -83,6 +83,22 @@ def test_no_python_runs_while_a_lock_is_taken_and_released_so_ctrl_c_cannot_lose
     assert called == []
 
 
+def test_a_thread_that_forks_while_it_has_a_lock_releases_it_in_the_child_too() -> None:
+    program = """
+lock = forks.Lock()
+with lock:
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+if not child:
+    thread = threading.Thread(target=lambda: print(lock.acquire(timeout=30), flush=True))
+    thread.start()
+    thread.join()
+    os._exit(0)
+"""
+    assert run(program) == "True\n"
+
+
 def test_a_child_finds_the_locks_of_its_parents_namespaces_in_memory_free() -> None:
     program = """
 from semmem.stores.resident.memory import Models

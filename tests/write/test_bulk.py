@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -142,8 +143,8 @@ def test_a_worker_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch)
 def groups_of(count: int) -> list[Group]:
     """Return texts of two namespaces, each with up to three earlier ones of its namespace that name the same person."""
     texts: list[Text] = []
-    for place, town in enumerate(random.Random(3).choices(("Oslo", "Rome", "Port Elm"), k=count)):
-        said = f"{('Ada', 'Bob', 'Eve')[place % 3]} lives in {town}."
+    for place, town in enumerate(random.Random(3).choices(("Oslo", "Rome", "Bonn"), k=count)):
+        said = f"{('Ada', 'Bob', 'Eve')[place % 3]} lives in the old town of {town}."
         texts.append(Text((f"n{place % 2}", str(place)), said, None, None, (float(place), 0, place)))
     return [(one, texts[max(place % 6, place - 18) : place : 6]) for place, one in enumerate(texts)]
 
@@ -152,29 +153,31 @@ def groups_of(count: int) -> list[Group]:
 def test_workers_compare_a_share_and_find_what_this_process_would(
     policy: OnContradiction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "_FEWEST_PAIRS", 1)
+    monkeypatch.setattr(bulk, "_FEWEST_CHARS", 1)
     groups = groups_of(90)
     alone = compared(groups, policy)
     here: list[int] = []
     monkeypatch.setattr(bulk, "compared", lambda some, how: here.append(len(some)) or compared(some, how))
     with Pool(2, "english") as workers:
-        found = workers.compared(groups, policy)
+        found = workers.compare(groups, policy)
         assert workers.read(rows_of(3)) == found_in(rows_of(3), "english")  # the answers were all read
     assert by_namespace(found) == by_namespace(alone)
     assert {type for _, type, _ in found} >= {"contradicts", "see-also"}
-    assert here == [38]  # of 234 pairs the first 18 texts have 18, each later one three; a third is 78
+    assert here == [
+        38
+    ]  # texts are equally long; of 234 pairs the first 18 have 18, each later one three; a third is 78
 
 
 def test_few_pairs_are_compared_by_this_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = groups_of(90)
     with Pool(2, "english") as workers:
-        monkeypatch.setattr(Pool, "_send", None)
-        assert workers.compared(groups, "report") == compared(groups, "report")
+        monkeypatch.setattr(Pool, "_ask", None)
+        assert workers.compare(groups, "report") == compared(groups, "report")
 
 
 @pytest.mark.parametrize("fails", ["pickle.load(sys.stdin.buffer); raise SystemExit(1)", "raise SystemExit(1)"])
 def test_where_a_worker_fails_this_process_compares_its_share_too(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "_FEWEST_PAIRS", 1)
+    monkeypatch.setattr(bulk, "_FEWEST_CHARS", 1)
     monkeypatch.setattr(
         bulk,
         "_PROGRAM",
@@ -183,20 +186,47 @@ def test_where_a_worker_fails_this_process_compares_its_share_too(fails: str, mo
     )
     groups = groups_of(90)
     with Pool(2, "english") as workers:
-        assert workers.compared(groups, "report") == compared(groups, "report")
+        assert workers.compare(groups, "report") == compared(groups, "report")
         assert len(workers) == 0
 
 
-def test_an_interrupted_comparison_leaves_no_answer_to_be_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(groups: list[Group], policy: OnContradiction) -> None:
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("moment", ["compared", "_answers", "second task"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, TimeoutError])
+def test_an_interrupted_comparison_ends_the_workers_so_no_answer_is_taken_for_another(
+    moment: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[object] = []
+    send = bulk._send
 
-    monkeypatch.setattr(bulk, "_FEWEST_PAIRS", 1)
-    monkeypatch.setattr(bulk, "compared", interrupted)
-    with Pool(1, "english") as workers:
-        with pytest.raises(KeyboardInterrupt):
-            workers.compared(groups_of(90), "report")
-        assert workers.read(rows_of(3)) == []
+    def interrupted(*_: object) -> None:
+        raise error
+
+    def interrupted_at_the_second(stream: Any, message: object) -> None:
+        sent.append(message)
+        send(stream, message) if len(sent) == 1 else interrupted()
+
+    monkeypatch.setattr(bulk, "_FEWEST_CHARS", 1)
+    with Pool(2, "english") as workers:
+        with monkeypatch.context() as patched:
+            if moment == "second task":
+                patched.setattr(bulk, "_send", interrupted_at_the_second)
+            else:
+                patched.setattr(bulk if moment == "compared" else Pool, moment, interrupted)
+            with pytest.raises(error):
+                workers.compare(groups_of(90), "report")
+        assert len(workers) == 0
+        assert workers.compare(groups_of(30), "report") == compared(groups_of(30), "report")
+
+
+def test_one_thread_reads_while_another_compares(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "_FEWEST_CHARS", 1)
+    rows, groups = rows_of(40), groups_of(90)
+    with Pool(2, "english") as workers, ThreadPoolExecutor(1) as other:
+        read = other.submit(lambda: [workers.read(rows) for _ in range(20)])
+        links = [workers.compare(groups, "report") for _ in range(20)]
+        assert read.result() == [found_in(rows, "english")] * 20
+        assert len(workers) == 2
+    assert links == [compared(groups, "report")] * 20
 
 
 @pytest.mark.parametrize("program", ["", "/usr/sbin/uwsgi", "/no/such/python3"])
@@ -297,7 +327,7 @@ def read_by_workers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(preparation, "FEWEST", 1)
     monkeypatch.setattr(preparation, "processors", lambda: 3)
     monkeypatch.setattr(bulk, "processors", lambda: 3)
-    monkeypatch.setattr(bulk, "_FEWEST_PAIRS", 1)
+    monkeypatch.setattr(bulk, "_FEWEST_CHARS", 1)
     counts: list[int] = []
     read = Pool.read
 
@@ -374,8 +404,9 @@ def test_an_item_that_is_refused_ends_the_workers_and_leaves_what_was_stored_bef
         report = mem.remember_many(some, batch_size=10, on_error="skip")
         assert (report.remembered, report.unchanged, len(report.rejected)) == (27, 20, 2)
     assert [process.returncode is None for process in started] == [False, False]
-    assert len(read_by_workers) >= 5
-    assert all(read_by_workers)
+    assert all(read_by_workers[:2])  # the second and the third batch; the fourth was cut off
+    assert len(read_by_workers) >= 6
+    assert all(read_by_workers[-4:])
 
 
 def test_where_workers_fail_a_list_is_stored_as_ever(
@@ -386,6 +417,23 @@ def test_where_workers_fail_a_list_is_stored_as_ever(
         some = [one for one in notes(50) if one["id"] not in ("n017", "n023", "n024")]
         assert mem.remember_many(some, batch_size=10).remembered == 47
     assert read_by_workers == [0]
+
+
+def test_who_stops_early_does_not_wait_for_a_worker_that_hangs(
+    tmp_path: Path, read_by_workers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "_PROGRAM", "import time; time.sleep(600)")
+    monkeypatch.setattr(bulk, "_PATIENCE_S", 600.0)
+    monkeypatch.setattr(bulk, "_FEWEST_CHARS", 10**9)  # a comparison would wait for the worker
+
+    def stop(_: IngestReport) -> None:
+        raise InterruptedError
+
+    with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="hashing", bulk_workers=1) as mem:
+        some = [one for one in notes(50) if one["id"] not in ("n017", "n023", "n024")]
+        with pytest.raises(InterruptedError):
+            mem.remember_many(some, batch_size=10, progress=stop)
+        assert mem.stats(namespace="english0").memories == 5  # of the first batch of ten
 
 
 class Mine(Rules):

@@ -41,15 +41,19 @@ def in_child(one: Forked) -> None:
     _FORKED.add(one)
 
 
-class Lock(type(threading.RLock())):  # type: ignore[misc]  # that of C: between two lines of Python Ctrl-C could lose it
-    """A re-entrant lock for ``with`` that a child process finds free."""
+class Lock(type(threading.RLock())):  # type: ignore[misc]  # the type that is written in C
+    """A re-entrant lock that a child process finds free.
+
+    No line of Python runs while it is taken or released, where Ctrl-C could lose it.
+    """
 
     def __init__(self) -> None:
         in_child(self)
 
     def forked(self) -> None:
-        """Free the lock."""
-        self._at_fork_reinit()
+        """Free the lock, but for the thread that forked while it had it, which goes on in the child."""
+        if not self._is_owned():
+            self._at_fork_reinit()
 
 
 class cached_property(Generic[T]):  # as functools calls it
@@ -131,8 +135,10 @@ class _Loading(Lock):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        undivided.end()
-        super().__exit__(kind, error, trace)
+        try:
+            undivided.end()
+        finally:
+            super().__exit__(kind, error, trace)
 
 
 loading = _Loading()
