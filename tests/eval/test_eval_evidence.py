@@ -154,12 +154,16 @@ def test_what_differs_is_told_number_by_number(results: Path) -> None:
     committed = json.loads((results / "one.json").read_text(encoding="utf-8"))
     now = json.loads(json.dumps(committed))
     assert differences(committed, now) == []
+    nearly = json.loads(json.dumps(committed))
+    committed["comparisons"][0]["paired"]["delta"], nearly["comparisons"][0]["paired"]["delta"] = 0.08249, 0.08251
+    assert differences(committed, nearly) == []  # printed with three places they are .082 and .083
+    committed["comparisons"][0]["paired"]["delta"] = 0.082
     now["comparisons"][0]["paired"]["delta"] = 0.0826
     now["conditions"]["x"]["measures"]["headline"]["R@5"] = 0.51
     del now["comparisons"][1]
     assert differences(committed, now) == [
-        ["a", "R@10", "headline", "helps +0.082", "helps +0.083"],
-        ["b", "R@10", "headline", "not separated -0.005", "–"],
+        ["a", "R@10", "headline", "helps +0.0820", "helps +0.0826"],
+        ["b", "R@10", "headline", "not separated -0.0050", "–"],
         ["x", "R@5", "headline", "0.5000", "0.5100"],
     ]
     now = json.loads(json.dumps(committed))

@@ -53,11 +53,16 @@ def differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[list
     theirs = {(c["name"], c["metric"], c["group"]): c for c in earlier["comparisons"]}
     ours = {(c["name"], c["metric"], c["group"]): c for c in now["comparisons"]}
     for place in dict.fromkeys([*theirs, *ours]):
-        then, since = (_verdict_and_delta(of[place]) if place in of else "–" for of in (theirs, ours))
-        if then != since:
-            rows.append([*place, then, since])
-        elif place in theirs and place in ours:
-            rows += [[*place, *pair] for pair in _differing(_beside(theirs[place]), _beside(ours[place]))]
+        then, since = theirs.get(place), ours.get(place)
+        if (
+            then is None
+            or since is None
+            or kind_of(then) != kind_of(since)
+            or any(_differing(_delta(then), _delta(since)))
+        ):
+            rows.append([*place, _verdict_and_delta(then), _verdict_and_delta(since)])
+        else:
+            rows += [[*place, *pair] for pair in _differing(_beside(then), _beside(since))]
     for name in earlier["conditions"].keys() & now["conditions"].keys():
         before, after = (conditions[name]["measures"] for conditions in (earlier["conditions"], now["conditions"]))
         for group in before.keys() | after.keys():
@@ -68,9 +73,17 @@ def differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[list
     return sorted(rows)
 
 
+def _paired(comparison: Mapping[str, Any]) -> Mapping[str, Any]:
+    return comparison.get("paired") or comparison.get("reranking") or {}
+
+
+def _delta(comparison: Mapping[str, Any]) -> dict[str, float | None]:
+    return {"delta": _paired(comparison).get("delta")}
+
+
 def _beside(comparison: Mapping[str, Any]) -> dict[str, float | None]:
     """Return what stands beside the delta of a comparison: its interval, p value and counts."""
-    paired = comparison.get("paired") or comparison.get("reranking") or {}
+    paired = _paired(comparison)
     shown = ("low", "high", "p_holm", "mde", "won", "tied", "lost", "units")
     return {**{name: paired.get(name) for name in shown}, **comparison.get("turnover", {})}
 
@@ -86,9 +99,11 @@ def _plain(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
 
 
-def _verdict_and_delta(comparison: Mapping[str, Any]) -> str:
-    paired = comparison.get("paired") or comparison.get("reranking")
-    return kind_of(comparison) if paired is None else f"{kind_of(comparison)} {paired['delta']:+.3f}"
+def _verdict_and_delta(comparison: Mapping[str, Any] | None) -> str:
+    if comparison is None:
+        return "–"
+    paired = _paired(comparison)
+    return f"{kind_of(comparison)} {paired['delta']:+.4f}" if paired else kind_of(comparison)
 
 
 def result_in(folder: Path) -> Mapping[str, Any]:
