@@ -164,7 +164,8 @@ class Ingest:
                     return self._as_stored(replace(draft.memory, id=first[1]))
                 return self.remember(item)  # the stored memory was forgotten meanwhile
             memory = self._after(plan.new[0], rows, written)
-            older = self._likeness.older(rows, written, memory.contradicts) if self._name_older else ()
+            names_older = self._name_older and draft.name in written.new  # not where another writer was first
+            older = self._likeness.older(rows, written, memory.contradicts) if names_older else ()
             return replace(memory, older=older) if older else memory
         return self._as_stored(draft.memory)
 
@@ -287,7 +288,7 @@ class Ingest:
         refusals = Refusals(on_error)
         refuse = refusals.add
         drafts = refusals.accepted(batch.drafts, self._check_vector)
-        drafts, again = merged(drafts) if policy is REMEMBERING and self._likeness.counts else (drafts, {})
+        drafts, again = merged(drafts) if self._likeness.counts else (drafts, {})
         plan = self.plan(drafts, policy, earlier_names)
         for refused in sorted(plan.refused, key=lambda one: one.position):
             refuse(refused)
@@ -334,10 +335,11 @@ class Ingest:
         unchanged = len(plan.unchanged) + len(written.unchanged) + sum(map(len, plan.repeats.values())) + corroborated
         unchanged += sum(len(some) for name, some in again.items() if name in sent_again)
         names = frozenset(draft.name for draft in drafts)
-        more = (tuple(rejected), degraded, names, corroborated, like.count)
+        more = (tuple(rejected), degraded, names, frozenset(originals.values()), corroborated, like.count)
         outcome = Outcome(len(written.new), unchanged, len(written.replaced), *more)
         for index in sorted({draft.position for draft in anew}):
-            outcome = outcome.with_more(self.batch(batch.items_at(index), batch.namespace, on_error))
+            again_item = batch.items_at(index)
+            outcome = outcome.with_more(self.batch(again_item, batch.namespace, on_error, policy, earlier_names))
         return outcome
 
     def plan(

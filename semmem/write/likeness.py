@@ -175,7 +175,7 @@ class Likeness:
         Returns also which of ``firsts`` are no repeats, as others have contradicted what they repeat meanwhile. The
         batch is committed, so nothing is raised.
         """
-        times = Counter({(name[0], first): 1 for name, first in firsts.items()})
+        times = Counter((namespace, first) for (namespace, _), first in firsts.items())
         counted = frozenset(times)
         with suppress(SemmemError):
             if times:

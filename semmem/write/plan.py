@@ -97,7 +97,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened to one batch; ``names`` are those of its good items, with the ids that were made for them."""
+    """What happened to one batch; ``names`` are those of its good items, with the ids that were made for them.
+
+    ``repeated`` are the memories stored before that items without an id say again.
+    """
 
     remembered: int = 0
     unchanged: int = 0
@@ -105,6 +108,7 @@ class Outcome:
     rejected: tuple[Rejected, ...] = ()
     degraded: Mapping[str, str] = field(default_factory=dict)
     names: frozenset[tuple[str, str]] = frozenset()
+    repeated: frozenset[tuple[str, str]] = frozenset()
     corroborated: int = 0
     contradictions: int = 0
 
@@ -117,6 +121,7 @@ class Outcome:
             (*self.rejected, *other.rejected),
             {**self.degraded, **other.degraded},
             self.names | other.names,
+            self.repeated | other.repeated,
             self.corroborated + other.corroborated,
             self.contradictions + other.contradictions,
         )

@@ -279,7 +279,7 @@ class Preparation:
             closing(in_advance(work, partial(self._read, pool, namespace))) as coming,
         ):
             try:
-                for batch in coming:  # and not "yield from", which would end that generator first
+                for batch in coming:  # noqa: UP028  # "yield from" would end that generator before the workers
                     yield batch
             finally:
                 pool.kill()  # who stops early waits for the thread that reads, and not for a worker that hangs

@@ -60,11 +60,15 @@ class ImportReport:
 
 
 class _Bringing:
-    """One call of ``import_items``: the ids it has read, and the links that came with its items."""
+    """One call of ``import_items``: the ids it has read, and the links that came with its items.
+
+    ``repeated`` are stored memories that items without an id say again; an id may still come with another item.
+    """
 
     def __init__(self, ingest: Ingest, namespace: str) -> None:
         self._namespace = namespace
         self.names: set[tuple[str, str]] = set()
+        self.repeated: set[tuple[str, str]] = set()
         self.links: dict[str, dict[tuple[Any, ...], Link]] = {}
         self.unlinked: list[str] = []
         self.ingest = ingest.in_bulk()
@@ -172,6 +176,7 @@ def import_items(
                 work.meet(item for _, item in batch.items)
                 work.tie(batch.items, {row.position for row in one.rejected})
                 work.names |= one.names
+                work.repeated |= one.repeated
                 report = ImportReport(
                     report.remembered + one.remembered,
                     report.unchanged + one.unchanged,
@@ -191,7 +196,8 @@ def import_items(
     pruned = 0
     if owned:
         ids = {memory.id for one in owned for memory in _all(store, namespace, one)}
-        missing = tuple(sorted(ids - {id for where, id in work.names if where == namespace} - set(keep)))
+        there = {id for where, id in work.names | work.repeated if where == namespace}
+        missing = tuple(sorted(ids - there - set(keep)))
         if prune and missing and not work.names and not keep:
             raise InvalidInput(
                 f"The source is empty, so its {len(missing)} memories are not pruned; if that is right, "

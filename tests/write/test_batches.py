@@ -72,19 +72,6 @@ def test_an_item_given_twice_in_a_batch_is_stored_once_and_another_of_its_id_is_
     assert mem.get("a").text == "Tea."
 
 
-@pytest.mark.parametrize("more", [0, 30])  # a batch of many is written in another way
-@pytest.mark.parametrize("named", [0, 1])
-def test_an_item_without_an_id_and_one_with_it_may_say_the_same_in_one_batch(
-    mem: Semmem, more: int, named: int
-) -> None:
-    same: list[dict[str, Any]] = [{"text": "Bob is 22 years old."}, {"text": "Bob is 22 years old."}]
-    same[named]["id"] = "bob"
-    others = [{"text": f"The town {place} has a harbour.", "id": f"t{place}"} for place in range(more)]
-    report = mem.remember_many([*same, *others])
-    assert (report.remembered, report.unchanged) == (2 + more, 0)
-    assert mem.remember_many([{"text": "Bob is 22 years old."}, *others]).unchanged == 1 + more
-
-
 def test_one_id_in_two_namespaces_of_one_batch_is_two_memories(mem: Semmem) -> None:
     given = [{"id": "a", "text": "Tea."}, {"id": "a", "text": "Rum.", "namespace": "other"}]
     assert mem.remember_many(given, namespace="one").remembered == 2

@@ -97,9 +97,11 @@ def forget(
     where = {"namespace": namespace}
     indexed = length = 0
     for start in range(0, len(row_ids), FORGET_AT_ONCE):
-        some = row_ids[start : start + FORGET_AT_ONCE]
-        history = life.history_parameters(ids, by) if soft else None
-        forwards, flushed = delete_rows(connection, {**where, "ords": some}, history, last=_KEYS)
+        some = rows[start : start + FORGET_AT_ONCE]
+        kept = {id for id, part, _ in some if part == 0}
+        history = life.history_parameters(kept, by) if soft else None
+        some_ids = [row_id for _, _, row_id in some]
+        forwards, flushed = delete_rows(connection, {**where, "ords": some_ids}, history, last=_KEYS)
         if flushed:
             clear_postings(connection, namespace, flushed)
         indexed += len(forwards)

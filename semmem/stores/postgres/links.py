@@ -23,7 +23,7 @@ from semmem.model.types import LinkType, Undecided
 from semmem.stores.batch import rows_by_namespace
 from semmem.stores.link_rules import Linking, fates_of, linking
 from semmem.stores.postgres import encoding
-from semmem.stores.postgres.connection import by_namespace, on_nodes, pipelined, sent
+from semmem.stores.postgres.connection import on_nodes, pipelined, sent
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.postings import FEW, count_change, send_change
 from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
@@ -241,28 +241,16 @@ def _pending_comparison(row: TupleRow) -> PendingComparison:
     return PendingComparison(row[-2], at, memory)
 
 
-def firsts(
-    connection: Connection, rows: Sequence[Row], own: Collection[tuple[str, str]] = ()
-) -> dict[tuple[str, str], str]:
-    """Return the id of the memory that already has the content of a row, for rows not stored because of it.
-
-    The memories ``own`` are left out.
-    """
-    left_out = by_namespace(own)
-    contents = (
-        (namespace, {**_contents(some), "own": left_out.get(namespace, [])})
-        for namespace, some in rows_by_namespace(rows).items()
-    )
+def firsts(connection: Connection, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
+    """Return the id of the memory that already has the content of a row, for rows not stored because of it."""
+    contents = ((namespace, _contents(own)) for namespace, own in rows_by_namespace(rows).items())
     each = sent(connection, "memory_firsts", contents).items()
     return {(namespace, id): first for namespace, cursor in each for id, first in cursor.fetchall()}
 
 
-def check_merged(connection: Connection, rows: Sequence[Row], new: Collection[tuple[str, str]]) -> None:
-    """Raise SerializationFailure, which repeats the write, where others have stored the same content meanwhile.
-
-    ``new`` are the memories of this write: one with an id of its own may say the same as one without.
-    """
-    if firsts(connection, rows, new):
+def check_merged(connection: Connection, rows: Sequence[Row]) -> None:
+    """Raise SerializationFailure, which repeats the write, where others have stored the same content meanwhile."""
+    if firsts(connection, rows):
         raise SerializationFailure("Another writer has remembered the same text just now.")
 
 

@@ -61,11 +61,11 @@ def write(
     if restorations := [row for row in wholes if row.restores]:
         take_back(connection, restorations)
     writable = [r for r in wholes if r.name not in stale]
-    cursors = place.send(writable)
+    cursors = [place.send(some) for some in _in_turns(writable)]
     grounds = (
         {} if backlog is None else {n: ask_grounds(connection, n, rows) for n in by_namespace(r.name for r in writable)}
     )
-    row_ids = _row_ids_of(cursors)
+    row_ids, lived_before = _stored(cursors, writable)
     new = {(namespace, id) for namespace, id, _ in row_ids}
     sent(connection, "history_seen", _of_names([row.name for row in restorations if row.name in new]))
     for namespace, seen_rows in seen_by_namespace.items():
@@ -75,7 +75,7 @@ def write(
     unchanged, conflicts = _compare(connection, [r for r in unstored if r.name not in corroborated])
     conflicts |= stale
     check_conflicts(conflicts, on_conflict)
-    row_ids |= _row_ids_of(place.send([r for r in ordered if r.part > 0 and r.name in new]))
+    row_ids |= _stored([place.send([r for r in ordered if r.part > 0 and r.name in new])])[0]
     keys = _likeness_keys(wholes, new, row_ids)
     similar_cursors = {} if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
     news = _new_rows(ordered, new, row_ids, replaced, removal_counts)
@@ -89,8 +89,10 @@ def write(
         if numbers is not None:  # the row ids were reserved some time ago
             _mark_made(connection, news, numbers, place.last, held)
     _number_anew(connection, wholes, news)
+    for namespace, ids in by_namespace(lived_before).items():
+        part(connection, namespace, ids)
     if backlog is None:  # from here on each namespace is locked
-        check_merged(connection, [r for r in writable if r.merges and r.name in new], new)
+        check_merged(connection, [r for r in writable if r.merges and r.name in new])
         similar_cursors = ask_similar(connection, keys)
     named = {(n, row_ids[n, id, 0]): (n, id) for n, id in new}
     fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
@@ -232,10 +234,28 @@ class _Numbers:
         return {"before": before, "count": self._count[namespace], **columns}
 
 
-def _row_ids_of(cursors: Mapping[str, Cursor]) -> dict[tuple[str, str, int], int]:
-    """Return the row ids of the stored rows, by (namespace, id, part)."""
-    each = cursors.items()
-    return {(namespace, id, part): row_id for namespace, cursor in each for id, part, row_id in cursor.fetchall()}
+def _in_turns(wholes: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Return first what is stored whatever else is, then what is not where its text is stored: one sees the other."""
+    return [row for row in wholes if not row.merges], [row for row in wholes if row.merges]
+
+
+def _stored(
+    cursors: Sequence[Mapping[str, Cursor]], wholes: Sequence[Row] = ()
+) -> tuple[dict[tuple[str, str, int], int], set[_Name]]:
+    """Return the row ids of the stored rows, by (namespace, id, part), and which of ``wholes`` use an id anew.
+
+    The memory that had the id before was softly forgotten, and its links are still there, for the case that somebody
+    restores it.
+    """
+    versions = {row.name: row.memory.version for row in wholes if row.replaces is None and not row.restores}
+    row_ids: dict[tuple[str, str, int], int] = {}
+    lived_before: set[_Name] = set()
+    for namespace, cursor in [item for one in cursors for item in one.items()]:
+        for id, part_number, row_id, version in cursor.fetchall():
+            row_ids[namespace, id, part_number] = row_id
+            if part_number == 0 and version > versions.get((namespace, id), version):
+                lived_before.add((namespace, id))
+    return row_ids, lived_before
 
 
 def _take_place(
@@ -314,6 +334,11 @@ def _compare(connection: Connection, rows: Sequence[Row]) -> tuple[set[tuple[str
     return same, set(names) - same
 
 
+def _is_written(row: Row, version: int) -> bool:
+    """Return whether a stored version may be that of ``row``; an id that had an earlier life gets a later number."""
+    return version == row.memory.version or (row.replaces is None and version > row.memory.version)
+
+
 def write_again(connection: Connection, rows: Sequence[Row], on_conflict: str) -> Written:
     """Store a batch whose connection was lost, perhaps after the commit; memories stored then count as written now."""
     wholes = {row.name: row for row in rows if row.part == 0}
@@ -321,7 +346,7 @@ def write_again(connection: Connection, rows: Sequence[Row], on_conflict: str) -
     stored_names = {
         (namespace, id)
         for namespace, id, part, version, _, payload in stored_rows
-        if part == 0 and version == wholes[namespace, id].memory.version and payload == wholes[namespace, id].payload
+        if part == 0 and _is_written(wholes[namespace, id], version) and payload == wholes[namespace, id].payload
     }
     written = write(connection, [row for row in rows if row.name not in stored_names], on_conflict)()
     replaced = {name for name in stored_names if wholes[name].replaces is not None}

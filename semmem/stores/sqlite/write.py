@@ -124,7 +124,8 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     removal_lengths: Counter[str] = Counter()
     corroborated: dict[tuple[str, str], str] = {}
     numbers = _numbers(connection, rows)
-    for name, row in wholes.items():
+    versions: dict[tuple[str, str], int] = {}
+    for name, row in sorted(wholes.items(), key=lambda item: item[1].merges):  # what merges sees all others
         if row.merges and (first_id := first_of(connection, row)) is not None:
             corroborated[name] = first_id
             continue
@@ -141,9 +142,8 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
             removal_lengths[name[0]] += removal[1]
         if row.restores:
             _take_back(connection, row)
-        row_id = _insert(connection, row, numbers)
-        if row_id is not None:
-            row_ids[(*name, 0)] = row_id
+        if (inserted := _insert(connection, row, numbers)) is not None:
+            row_ids[(*name, 0)], versions[name] = inserted
             if seen_row is not None:
                 parameters = {"namespace": name[0], "id": name[1], "seen_count": seen_row[0], "last_seen": seen_row[1]}
                 connection.execute(_SQL["made_seen_set"], parameters)
@@ -157,9 +157,9 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     new = {(namespace, id) for namespace, id, _ in row_ids}
     for row in rows:
         if row.part > 0 and row.name in new:
-            row_id = _insert(connection, row, numbers)
-            assert row_id is not None
-            row_ids[(*row.name, row.part)] = row_id
+            inserted = _insert(connection, row, numbers)
+            assert inserted is not None
+            row_ids[(*row.name, row.part)], _ = inserted
     for namespace, own_rows in rows_by_namespace(r for r in rows if r.name in new).items():
         number = numbers[namespace][0]
         extractions = [(row_ids[(*r.name, r.part)], r.extraction) for r in own_rows if r.extraction is not None]
@@ -168,7 +168,9 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         own = [r for r in own_rows if r.part == 0]
         fates = fates_of_rows(own, replaced)
         new_count = sum(fate != "updated" for fate in fates.values())
-        retold_ids = [r.name[1] for r in own if r.name in replaced and r.retells]
+        retold_ids = [
+            r.name[1] for r in own if (r.name in replaced and r.retells) or _lived_before(r, versions[r.name])
+        ]
         if retold_ids:
             fates = fates_of((), part(connection, namespace, retold_ids)) | fates
         count_change(connection, namespace, len(extractions) - removal_counts[namespace], length, fates)
@@ -187,6 +189,11 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     return Written(
         *fates_, row_ids, replaced=frozenset(replaced), memories=stored, corroborated=corroborated, similar=alike
     )
+
+
+def _lived_before(row: Row, version: int) -> bool:
+    """Return whether the stored row uses an id anew whose memory was softly forgotten; its links are still there."""
+    return row.replaces is None and not row.restores and version > row.memory.version
 
 
 def _put_extractions(
@@ -392,8 +399,8 @@ def reindex(
     return changed
 
 
-def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Reservation]) -> int | None:
-    """Store one row and return its row id; None when its id exists already."""
+def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Reservation]) -> tuple[int, int] | None:
+    """Store one row and return its row id and version; None when its id exists already."""
     memory = row.memory
     number, row_ids, _ = numbers[memory.namespace]
     row_id = next(row_ids)
@@ -413,8 +420,8 @@ def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Res
         "length": row.extraction.length if row.extraction is not None else 0,
         "text_at": None if row.text_at is None else microsecond(row.text_at),
     }
-    cursor = connection.execute(_SQL["memory_insert"], values)
-    return row_id if cursor.rowcount == 1 else None
+    stored = connection.execute(_SQL["memory_insert"], values).fetchall()
+    return (row_id, stored[0][0]) if stored else None
 
 
 def _tokens(number: int, extraction: Extraction) -> str:

@@ -1,5 +1,5 @@
 -- memory_firsts --
--- Return the first memory with the content of each item that was not stored because it repeats it; none of the ids "own".
+-- Return the first memory with the content of each item that was not stored because it repeats it.
 SELECT DISTINCT ON (r.id) r.id, o.id
 FROM unnest(%(ids)s::text[], %(contents)s::bytea[], %(payloads)s::bytea[]) AS r(id, content, payload)
 JOIN memory o ON o.namespace = %(namespace)s AND o.content = r.content AND o.payload = r.payload AND o.part = 0
@@ -8,7 +8,7 @@ JOIN memory o ON o.namespace = %(namespace)s AND o.content = r.content AND o.pay
     AND NOT EXISTS (
         SELECT FROM link l JOIN memory n ON n.namespace = l.namespace AND n.id = l.from_id AND n.part = 0
         WHERE l.namespace = %(namespace)s AND l.to_id = o.id AND l.type IN ('contradicts', 'supersedes'))
-WHERE r.id <> o.id AND o.id <> ALL(%(own)s::text[])
+WHERE r.id <> o.id
 ORDER BY r.id, o.created_at, o.id;
 
 -- memory_corroborate --

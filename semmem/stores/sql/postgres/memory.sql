@@ -27,7 +27,7 @@ v.namespace, v.id, 0 AS part, v.updated_at, v.version, v.seen_count, NULL::times
 -- Store memories of one namespace, sorted by id, so that two writers of the same ids wait for each other in one order.
 -- Without a row id before the first, the row ids are those that the transaction took last. Where an id was softly
 -- forgotten, version numbers continue. A row that merges is not stored where its content is stored already, unless
--- another memory has contradicted that one since.
+-- another memory has contradicted that one since. The version tells which ids had an earlier life.
 INSERT INTO memory (namespace, ord, id, part, parts, author_key, updated_at, version, <fields>, content, payload, text_at)
 SELECT %(namespace)s, r.place + coalesce(%(before)s::bigint, (
            SELECT n.ords - %(count)s::bigint FROM namespace n WHERE n.namespace = %(namespace)s)),
@@ -47,7 +47,7 @@ WHERE NOT (r.merges AND EXISTS (
           SELECT FROM link l JOIN memory n ON n.namespace = l.namespace AND n.id = l.from_id AND n.part = 0
           WHERE l.namespace = %(namespace)s AND l.to_id = o.id AND l.type IN ('contradicts', 'supersedes'))))
 ON CONFLICT (namespace, id, part) DO NOTHING
-RETURNING id, part, ord;
+RETURNING id, part, ord, version;
 
 -- memory_payloads --
 -- Return the content hash of stored ids, to tell a repeat from a conflict, and whether a drop will remove them.

@@ -155,7 +155,9 @@ RETURNING (extract(epoch FROM keep) / 86400)::float8, most_memories, most_bytes;
 
 -- sweep_kept_due --
 -- List the namespaces that keep memories for a limited time; every one is examined, as no index has their last changes.
-SELECT namespace FROM namespace WHERE keep IS NOT NULL AND memories > 0 AND state IS NULL ORDER BY namespace;
+-- Sensitive memories are not in its count, so they are looked for.
+SELECT namespace FROM namespace n WHERE keep IS NOT NULL AND state IS NULL
+AND (memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace)) ORDER BY namespace;
 
 -- sweep_kept --
 -- Select some memories not changed or remembered again for that long, except pinned ones; locked, so that one changed

@@ -49,8 +49,9 @@ ON CONFLICT (namespace) DO UPDATE SET
 RETURNING keep / 86400e6, most_memories, most_bytes;
 
 -- sweep_kept_due --
--- List the namespaces that keep memories for a limited time.
-SELECT namespace FROM namespace WHERE keep IS NOT NULL AND memories > 0 ORDER BY namespace;
+-- List the namespaces that keep memories for a limited time. Sensitive memories are not in their count.
+SELECT namespace FROM namespace AS n WHERE keep IS NOT NULL
+AND (memories > 0 OR EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = n.namespace)) ORDER BY namespace;
 
 -- sweep_kept --
 -- Select some memories not changed or remembered again for that long, except pinned ones.

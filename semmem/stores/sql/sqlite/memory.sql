@@ -25,13 +25,15 @@ v.namespace, v.id, 0 AS part, v.updated_at, v.version, v.seen_count, NULL AS las
   AND (:created_before IS NULL OR created_at < :created_before)
 
 -- memory_insert --
--- Store a memory; an existing id changes no row. Where the id was softly forgotten, version numbers continue.
+-- Store a memory; an existing id changes no row. Where the id was softly forgotten, version numbers continue: they tell
+-- that it had an earlier life.
 INSERT INTO memory (row, namespace, id, part, parts, author_key, updated_at, version, <fields>, content, payload, length,
                     text_at)
 VALUES (:row, :namespace, :id, :part, :parts, :author_key, :updated_at,
         max(:version, coalesce((SELECT max(version) + 1 FROM history WHERE namespace = :namespace AND id = :id), 1)),
         <given_fields>, :content, :payload, :length, :text_at)
-ON CONFLICT (namespace, id, part) DO NOTHING;
+ON CONFLICT (namespace, id, part) DO NOTHING
+RETURNING version;
 
 -- memory_payloads --
 -- Return the content hashes of stored ids of a batch, and whether they have expired.

@@ -1,0 +1,133 @@
+"""Items that say what is stored already, in one batch, in an import, or under an id used anew, in each store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.stores.postgres import forget
+from tests.stores.audit import check
+
+OF_SOURCE: dict[str, Any] = {"owned": {"metadata": {"from": "s"}}, "replace": True, "mark": {"from": "s"}}
+PORT_1, PORT_2 = "The port is 1.", "The port is now 2."
+
+
+def said(mem: Semmem) -> list[str]:
+    return sorted(memory.text for memory in mem.list())
+
+
+@pytest.mark.parametrize("more", [0, 30])  # PostgreSQL writes a batch of many in another way
+@pytest.mark.parametrize("named", [0, 1])
+def test_an_item_without_an_id_repeats_one_with_it_of_the_same_batch_whatever_their_order(
+    mem: Semmem, more: int, named: int
+) -> None:
+    same: list[dict[str, Any]] = [{"text": "Bob is 22 years old."}, {"text": "Bob is 22 years old."}]
+    same[named]["id"] = "bob"
+    others = [{"text": f"The town {place} has a harbour.", "id": f"t{place}"} for place in range(more)]
+    report = mem.remember_many([*same, *others])
+    assert (report.remembered, report.unchanged) == (1 + more, 1)
+    assert mem.get("bob").seen_count == 2
+    assert mem.remember_many([{"text": "Bob is 22 years old."}, *others]).unchanged == 1 + more
+    check(mem)
+
+
+def test_a_batch_may_repeat_a_memory_and_bring_back_the_one_that_contradicts_it(mem: Semmem) -> None:
+    mem.remember(PORT_1, id="one")
+    mem.remember(PORT_2, id="two")
+    mem.forget("two")
+    report = mem.remember_many([{"text": PORT_1}, {"text": PORT_2, "id": "two"}])
+    assert report.remembered + report.unchanged == 2
+    assert PORT_2 in said(mem)
+    check(mem)
+
+
+def test_an_import_may_repeat_a_memory_and_change_the_tags_of_the_one_that_contradicts_it(mem: Semmem) -> None:
+    mem.import_items([{"text": PORT_1}, {"text": PORT_2, "id": "two"}], **OF_SOURCE)
+    report = mem.import_items([{"text": PORT_1}, {"text": PORT_2, "id": "two", "tags": ["t"]}], **OF_SOURCE)
+    assert report.rejected == ()
+    assert mem.get("two").tags == ("t",)
+    check(mem)
+
+
+def test_a_batch_may_say_without_an_id_what_it_takes_from_a_memory_with_one(mem: Semmem) -> None:
+    mem.import_items([{"id": "tea", "text": "Tea at four."}], **OF_SOURCE)
+    report = mem.import_items([{"text": "Tea at four."}, {"id": "tea", "text": "Tea at five."}], **OF_SOURCE)
+    assert (report.remembered, report.replaced) == (1, 1)
+    assert said(mem) == ["Tea at five.", "Tea at four."]
+    check(mem)
+
+
+@pytest.mark.parametrize("prune", [False, True])
+def test_what_a_source_still_says_without_an_id_is_not_gone_from_it(mem: Semmem, prune: bool) -> None:
+    items = [{"text": "The only copy.", "tags": ["own"]}]
+    for _ in range(3):
+        report = mem.import_items(items, owned={"tags": ["own"]}, prune=prune)
+        assert (report.gone, report.pruned) == ((), 0)
+    assert said(mem) == ["The only copy."]
+    assert mem.import_items([{"text": "Another.", "tags": ["own"]}], owned={"tags": ["own"]}, prune=prune).gone != ()
+
+
+def test_what_an_import_says_anew_belongs_to_its_source(mem: Semmem) -> None:
+    mem.import_items([{"text": PORT_1}], **OF_SOURCE)
+    mem.import_items([{"text": PORT_2}, {"text": PORT_1}], **OF_SOURCE)
+    assert said(mem) == [PORT_1, PORT_1, PORT_2]
+    assert [(one.metadata, one.source_type) for one in mem.list()] == [({"from": "s"}, "imported")] * 3
+
+
+def test_two_items_of_one_text_are_one_memory_and_each_of_them_counts(mem: Semmem) -> None:
+    items = [{"text": "Tea."}, {"text": "Tea."}]
+    first, again = mem.import_items(items), mem.import_items(items)
+    assert (first.remembered, first.unchanged, again.remembered, again.unchanged) == (1, 1, 0, 2)
+    assert [one.seen_count for one in mem.list()] == [4]
+
+
+def test_an_id_used_anew_has_none_of_the_links_that_semmem_made_for_its_forgotten_text(mem: Semmem) -> None:
+    mem.remember(PORT_1, id="one")
+    mem.remember("See the harbour.", id="see")
+    mem.remember(PORT_2, id="two")
+    mem.link("two", "see-also", "see")
+    assert {(link.type, link.to_id) for link in mem.links("two")} == {("contradicts", "one"), ("see-also", "see")}
+    mem.forget("two")
+    mem.remember("Tea is at four.", id="two")
+    assert {(link.type, link.to_id) for link in mem.links("two")} == {("see-also", "see")}  # which somebody made
+    mem.forget("two")
+    mem.remember(PORT_2, id="two")  # it is compared anew
+    assert ("contradicts", "one") in {(link.type, link.to_id) for link in mem.links("two")}
+    check(mem)
+
+
+def test_two_who_remember_the_same_under_one_id_at_once_both_get_the_memory(url: str) -> None:
+    with semmem.connect(url, embedder="hashing") as one, semmem.connect(url, embedder="hashing") as other:
+        write: Any = one.store.write
+
+        def overtaken(rows: Any, **how: Any) -> Any:
+            one.store.write = write  # type: ignore[method-assign]
+            other.remember("Tea at four.", id="tea")
+            return write(rows, **how)
+
+        one.store.write = overtaken  # type: ignore[method-assign]
+        assert one.remember("Tea at four.", id="tea").id == "tea"
+
+
+def test_sensitive_memories_are_kept_no_longer_than_a_namespace_keeps_any(mem: Semmem) -> None:
+    mem.namespace_limits("default", keep_days=1)
+    mem.remember("The code is 4711.", id="code", sensitive=True, created_at="2020-01-01")
+    mem.maintain()
+    assert said(mem) == []
+
+
+def test_a_forget_in_several_steps_leaves_the_history_of_an_id_as_one_step_would(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forget, "FORGET_AT_ONCE", 1)
+    mem.remember("One.", id="z")
+    mem.forget("z")
+    mem.remember("Two.", id="z", session="s")
+    mem.update("z", text="Three.")
+    mem.remember("A.", id="a", session="s")
+    mem.forget(filters={"sessions": "s"})
+    mem.restore_memory("z")
+    assert [version.forgotten_at is None for version in mem.history("z")] == [False, True, True]
