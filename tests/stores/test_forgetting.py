@@ -15,6 +15,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.model.errors import NotFound
 from semmem.stores.postgres import forget, postings, vacuum
 from tests.stores.audit import check, sql
 from tests.stores.filled import fill
@@ -152,6 +153,24 @@ def test_a_drop_that_was_interrupted_is_gone_on_with_by_maintain(
         assert sql(mem, "SELECT dropping, memories FROM namespace") == [(None, 1)]
         assert mem.recall("owl", namespace="n")[0].id == "new"
         check(mem)
+
+
+def test_what_a_drop_that_was_interrupted_has_forgotten_is_shown_to_nobody(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        mem.remember("Ada Lovelace met an owl.", id="old", pinned=True, namespace="n")
+        with monkeypatch.context() as patched:
+            patched.setattr(forget, "DROP_STEPS", (power_cut,))
+            with pytest.raises(KeyboardInterrupt):
+                mem.store.forget_namespace("n", dry_run=False)
+        mem.remember("A new owl.", id="new", pinned=True, namespace="n")
+        assert [memory.id for memory in mem.list(namespace="n")] == ["new"]
+        assert [row["id"] for row in mem.export(namespace="n")] == ["new"]
+        assert [memory.id for memory in mem.context(namespace="n", query="owl").pinned] == ["new"]
+        for look in (mem.get, mem.history):
+            with pytest.raises(NotFound):
+                look("old", namespace="n")
 
 
 def test_what_is_imported_again_after_a_drop_that_was_interrupted_stays(

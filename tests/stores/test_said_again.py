@@ -112,6 +112,17 @@ def test_two_who_remember_the_same_under_one_id_at_once_both_get_the_memory(url:
         assert one.remember("Tea at four.", id="tea").id == "tea"
 
 
+def test_a_change_of_what_a_memory_does_not_say_keeps_how_often_it_was_said(mem: Semmem) -> None:
+    id = mem.remember("Tea at four.").id
+    mem.remember("Tea at four.")
+    last_seen = mem.get(id).last_seen
+    pinned = mem.update(id, pinned=True)
+    assert (pinned.seen_count, pinned.last_seen) == (2, last_seen)
+    assert last_seen is not None
+    assert mem.update(id, text="Tea at five.").seen_count == 1
+    check(mem)
+
+
 def test_sensitive_memories_are_kept_no_longer_than_a_namespace_keeps_any(mem: Semmem) -> None:
     mem.namespace_limits("default", keep_days=1)
     mem.remember("The code is 4711.", id="code", sensitive=True, created_at="2020-01-01")

@@ -306,7 +306,7 @@ def keep(
 def seen_counts(
     connection: Connection, namespace: str, row_ids: Sequence[int]
 ) -> list[tuple[str, int, datetime | None]]:
-    """Return (id, how often it was seen, when last) of memories of which all that is derived is made anew."""
+    """Return (id, how often it was seen, when last) of memories that are written again and say the same."""
     rows = connection.execute(_SQL["made_seen"], {"namespace": namespace, "ords": list(row_ids)}).fetchall()
     return [(id, count, at) for id, count, at in rows]
 

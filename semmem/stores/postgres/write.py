@@ -264,22 +264,27 @@ def _take_place(
     """Remove the memories that ``rows`` replace, if they have not changed; the history keeps them.
 
     Returns the names removed; the names whose memory has changed or gone; and by namespace the number and length of the
-    removed memories, and how often those were seen that are only made anew, which no history keeps.
+    removed memories, and how often those were seen that say the same as before. No history keeps one that is only made
+    anew.
     """
     replaces = {r.name: r.replaces for r in rows if r.part == 0 and r.replaces is not None}
     anew_names = {r.name for r in rows if r.part == 0 and r.made_anew}
+    as_before = {r.name for r in rows if r.part == 0 and not r.retells}
     if not replaces:
         return set(), set(), {}, {}
     stored_rows = _rows_of_names(connection, "replace_select", replaces)
     same = {(n, i) for n, i, part, _, *life in stored_rows if part == 0 and tuple(life) == replaces[n, i]}
     row_ids: dict[str, list[int]] = defaultdict(list)
     anew_row_ids: dict[str, list[int]] = defaultdict(list)
+    seen_row_ids: dict[str, list[int]] = defaultdict(list)
     versions = rows[0].versions
     for namespace, id, _, row_id, *_ in stored_rows:
         if (namespace, id) in same:
             row_ids[namespace].append(row_id)
         if (namespace, id) in anew_names:
             anew_row_ids[namespace].append(row_id)
+        if (namespace, id) in as_before:
+            seen_row_ids[namespace].append(row_id)
     who_did: dict[str, dict[str, str]] = defaultdict(dict)
     for row in rows:
         if row.part == 0 and row.changed_by is not None:
@@ -295,7 +300,7 @@ def _take_place(
             hide = {"namespace": namespace, "ids": hidden[namespace], "payload": os.urandom(16)}
             connection.execute(_SQL["history_hide"], hide)
             untitled.add(namespace)
-    seen_by_namespace = {n: seen_counts(connection, n, some) for n, some in anew_row_ids.items() if some}
+    seen_by_namespace = {n: seen_counts(connection, n, some) for n, some in seen_row_ids.items() if some}
     deletions = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in row_ids.items()}
     numbers.lock()
     untitled |= {n for n, trim in trims.items() if trim is not None and trim.rowcount > 0}  # the deletions waited

@@ -132,7 +132,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         seen_row = None
         if row.replaces is not None:
             which = {"namespace": name[0], "id": name[1]}
-            seen_row = connection.execute(_SQL["made_seen"], which).fetchone() if row.made_anew else None
+            seen_row = None if row.retells else connection.execute(_SQL["made_seen"], which).fetchone()
             removal = _take_out(connection, row)
             if removal is None:
                 conflicts.add(name)

@@ -4,7 +4,7 @@ SELECT <version_columns>, changed_by, changed_at, forgotten_at
 FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND <open>
 UNION ALL
 SELECT <memory_columns>, NULL, NULL, NULL
-FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0 AND <open>
+FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0 AND <open> AND <kept>
 ORDER BY version LIMIT %(limit)s OFFSET %(offset)s;
 
 -- history_keep --

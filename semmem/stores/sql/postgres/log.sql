@@ -72,7 +72,8 @@ DELETE FROM recall_log WHERE namespace = %(namespace)s AND recall_id IN (
 -- Return the pinned memories for a context, the most important first; sensitive ones are left out.
 SELECT namespace, id FROM memory m
 WHERE namespace = ANY(%(namespaces)s) AND pinned AND part = 0 AND NOT sensitive AND (expires_at IS NULL OR expires_at > now())
-  AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
+  AND NOT EXISTS (SELECT 1 FROM namespace o
+                  WHERE o.namespace = m.namespace AND (o.state <> 'moving' OR m.ord <= o.dropping))
 ORDER BY importance DESC, created_at DESC, id DESC, namespace LIMIT %(limit)s;
 
 -- audit_add --

@@ -84,7 +84,7 @@ ORDER BY id, part FOR UPDATE;
 -- memory_get --
 -- By the caller's ids, whole memories.
 SELECT <memory_columns>
-FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 AND <open>
+FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 AND <open> AND <kept>
   AND (expires_at IS NULL OR expires_at > now());
 
 -- memory_prefixed --
@@ -146,7 +146,7 @@ SELECT ord, title FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(or
 
 -- <listed> --
 -- The whole memories of a namespace that a list may hold. Filters that are NULL do not restrict.
-namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
+namespace = %(namespace)s AND part = 0 AND <open> AND <kept> AND (expires_at IS NULL OR expires_at > now())
   AND <memory_filters>
 
 -- <counted_memory> --

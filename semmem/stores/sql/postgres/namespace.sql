@@ -2,6 +2,10 @@
 -- Nothing is there while a rename or a copy fills the namespace, or empties it behind a rename.
 NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = %(namespace)s AND o.state <> 'moving')
 
+-- <kept> --
+-- What a drop of the namespace that goes on, or was cut short, has not forgotten.
+ord > coalesce((SELECT d.dropping FROM namespace d WHERE d.namespace = %(namespace)s), 0)
+
 -- <unmoved> --
 -- A cast that fails, with these words, where the namespace of the row is being moved; see errors.py.
 CASE WHEN still IS NOT NULL THEN ('namespace_is_still: ' || state)::integer END

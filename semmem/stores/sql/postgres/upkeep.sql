@@ -53,11 +53,11 @@ SELECT count(*) FROM memory
 WHERE namespace = %(namespace)s AND ord > %(after)s AND ord <= %(upto)s AND part = 0 AND parts >= 0;
 
 -- made_seen --
--- Return how often memories were seen, and when last, before what is derived of them is made anew.
+-- Return how often memories were seen, and when last, before they are written again and say the same.
 SELECT id, seen_count, last_seen FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND part = 0;
 
 -- made_seen_set --
--- Give them back what they had: they are the same memories.
+-- Give them back what they had.
 UPDATE memory m SET seen_count = r.seen_count, last_seen = r.last_seen
 FROM unnest(%(ids)s::text[], %(counts)s::int[], %(times)s::timestamptz[]) AS r(id, seen_count, last_seen)
 WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0;

@@ -46,9 +46,9 @@ WHERE row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | 
   AND row <= (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :upto AND part = 0 AND parts >= 0;
 
 -- made_seen --
--- Return how often a memory was seen, and when last, before what is derived of it is made anew.
+-- Return how often a memory was seen, and when last, before it is written again and says the same.
 SELECT seen_count, last_seen FROM memory WHERE namespace = :namespace AND id = :id AND part = 0;
 
 -- made_seen_set --
--- Give it back what it had: it is the same memory.
+-- Give it back what it had.
 UPDATE memory SET seen_count = :seen_count, last_seen = :last_seen WHERE namespace = :namespace AND id = :id AND part = 0;
