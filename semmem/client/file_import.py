@@ -13,7 +13,7 @@ from semmem.client.memory import Semmem
 from semmem.importers import FORMATS, BadRow, mark, owned, reader, told_apart
 from semmem.model.errors import BadItem, Conflict, SemmemError
 from semmem.model.imported_items import MARK, hashed
-from semmem.write.screening import redacted
+from semmem.write.screening import redacted, without_credentials
 from semmem.write.sync import ImportReport
 
 __all__ = ["FileImport", "numbered"]
@@ -104,6 +104,7 @@ class FileImport:
         for one in chain.from_iterable(read(file, reject=reject, **self._options, **apart) for file in self._files):
             if self._redacts:
                 one["text"], count = redacted(one["text"])
+                one.update({name: without_credentials(one[name]) for name in ("title", "metadata") if name in one})
                 self.credentials += count
             if self._row.whole and self._format != "markdown":  # which leaves a secret note without one
                 hashed(one)

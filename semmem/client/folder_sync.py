@@ -40,7 +40,7 @@ def sync_once(mem: Semmem, folder: Path, *, namespace: str, write: bool) -> dict
         written, left = write_back(folder, stored, notes, seen)
         bad += left
         if written:
-            again = read(folder, reject=lambda row: None, **apart)
+            again = read(folder, reject=bad.append, **apart)
             notes = {str(note["id"]): note for note in again}
             edited = (notes[id] for id in sorted(written & notes.keys()))
             mem.import_items(edited, namespace=namespace, owned=own, replace=True, overwrite=True)

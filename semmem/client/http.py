@@ -102,6 +102,8 @@ def _streamed(verb: Verb[P, T], read: Callable[[Any], T]) -> Callable[Concatenat
         items, progress = arguments.pop("items"), arguments.pop("progress", None)
         if isinstance(items, Mapping | str | bytes) or not isinstance(items, Iterable):
             raise InvalidInput(f"{verb.__name__} takes a list or a stream of items, not one {type(items).__name__}.")
+        if arguments.get("keep") is not None:  # which may still grow while the items are read, and is sent before them
+            items = list(items)
         sent = {key: values.sent(key, one) for key, one in arguments.items()}
         headers = {"content-type": _LINES, "accept": _LINES if progress else "application/json"}
         request = Request(route.method, route.path, headers=headers, content=lines(sent, items))

@@ -17,6 +17,8 @@ from semmem.write.versions import check_expected
 __all__ = ["NAMESPACE_IN_URL", "Request", "lines", "quoted", "request_of"]
 
 
+_BESIDE = ("links", "text_at", "embedder", "vectors")
+"""Attributes of an item that are no argument of ``remember``; see imported_items.exported_item."""
 NAMESPACE_IN_URL = ("update", "configure")
 """Routes with a body, which is the changes alone, so that the namespace stands in the URL as in routes without one."""
 
@@ -90,11 +92,14 @@ def quoted(id: str) -> str:
 
 
 def lines(arguments: Mapping[str, Any], items: Iterable[Any]) -> Iterator[bytes]:
-    """Yield the arguments, and each item, as a line of JSON; what is no JSON as a line that the server refuses."""
+    """Yield the arguments, and each item, as a line of JSON; what is no JSON as a line that the server refuses.
+
+    Of a row of an export its links, the time at which its text began and its vectors go along.
+    """
     yield values.as_json("arguments", {"arguments": dict(arguments)}) + b"\n"
     for item in items:
         try:
-            links = {"links": [*item.links]} if getattr(item, "links", ()) else {}
-            yield values.as_json("An item", {**item, **links} if links else item) + b"\n"
+            beside = {name: one for name in _BESIDE if (one := getattr(item, name, None))}
+            yield values.as_json("An item", {**item, **beside} if beside else item) + b"\n"
         except InvalidInput as error:
             yield values.as_json("An item", f"{type(item).__name__}: {error.message}") + b"\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from semmem.client.probe.stages import Probe, Probed
@@ -76,6 +76,8 @@ def sent(name: str, value: Any) -> Any:
         return string(name, str.__str__(value))
     if isinstance(value, date):  # a datetime is one
         return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
     if isinstance(value, Recipe):
         return sent(name, value.as_dict())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):  # Filters

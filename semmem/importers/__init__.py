@@ -10,15 +10,17 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from semmem.model.errors import BadItem, InvalidInput
+from semmem.model.errors import BadItem, InvalidInput, LocalOnly, NotFound
 from semmem.model.imported_items import MARK, Item, RowError
 from semmem.model.serialization import instant
+from semmem.model.types import Memory
 
 __all__ = [
     "FORMATS",
@@ -126,8 +128,19 @@ def told_apart(
         here = {"metadata": {MARK: {"place": place(path)}}}
         before = mem.list(namespace=namespace, filters=here, limit=_SOME)
         names = dict.fromkeys(str(memory.metadata[MARK].get("file", "")) for memory in before)
-        return {"name": chat.name_of(path, lambda ids: mem.store.get(namespace, ids), list(names), replace=replace)}
+        return {"name": chat.name_of(path, lambda ids: _stored(mem, namespace, ids), list(names), replace=replace)}
     return {}
+
+
+def _stored(mem: Any, namespace: str, ids: list[str]) -> list[Memory]:
+    """Return the memories of ``ids`` that exist: by one question to a store, one by one from a server."""
+    with suppress(LocalOnly):
+        return list(mem.store.get(namespace, ids))
+    found = []
+    for id in ids:
+        with suppress(NotFound):
+            found.append(mem.get(id, namespace=namespace))
+    return found
 
 
 def owned(format: str, path: Path, *, moved: bool = False, **options: Any) -> list[dict[str, Any]]:

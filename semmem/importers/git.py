@@ -88,10 +88,11 @@ def _decisions(path: Path, own: dict[str, str], report: Reject) -> Iterator[Item
     names = _text(_git(path, "ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD")).split("\x00")
     for name in filter(_DECISION.search, names):
         raw = _git(path, "show", f"HEAD:{name}")
+        id = f"git:{own['repository']}:{name}"
         try:
             _, body = split(raw.decode("utf-8-sig").replace("\r\n", "\n"))
         except UnicodeDecodeError as error:
-            report(BadRow(name, f"it is not UTF-8 (byte {error.start})."))
+            report(BadRow(name, f"it is not UTF-8 (byte {error.start}).", id))
             continue
         if not body.strip():
             report(BadRow(name, "the record is empty."))
@@ -102,7 +103,7 @@ def _decisions(path: Path, own: dict[str, str], report: Reject) -> Iterator[Item
         yield item(
             name,
             text=body.strip(),
-            id=f"git:{own['repository']}:{name}",
+            id=id,
             title=heading(body),
             author=author or None,
             created_at=_time(when),

@@ -83,10 +83,18 @@ def read(folder: Path, *, reject: Reject | None = None, origin: Origin | None = 
 def walked(folder: Path, suffixes: tuple[str, ...], report: Reject) -> Iterator[tuple[str, Path]]:
     """Yield (id, path) of every file whose name ends in one of ``suffixes``, but for hidden ones.
 
-    The id is its path from the folder, composed (NFC) to be equal on all systems.
+    The id is its path from the folder, composed (NFC) to be equal on all systems. Raises InvalidInput where a folder
+    inside cannot be listed: its files would be taken for deleted ones.
     """
+
+    def unlisted(error: OSError) -> None:
+        raise InvalidInput(
+            f"The folder {error.filename} cannot be listed ({error.strerror}), so nothing was imported; make it "
+            "readable, or give it a name that begins with a dot to leave it out."
+        ) from error
+
     inside = os.path.realpath(folder)  # which takes a link to itself as it stands
-    for place, folders, files in os.walk(folder):
+    for place, folders, files in os.walk(folder, onerror=unlisted):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for file in sorted(files):
             if file.startswith(".") or not file.lower().endswith(suffixes):

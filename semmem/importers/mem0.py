@@ -12,7 +12,7 @@ from semmem.model.imported_items import Item, RowError, item
 
 __all__ = ["read"]
 
-_METADATA = ("user_id", "agent_id", "app_id", "updated_at")
+_METADATA = ("user_id", "agent_id", "app_id", "updated_at", "actor_id", "role")
 _LISTS = ("results", "memories", "data")
 _LINES = (".jsonl", ".ndjson")
 
@@ -20,7 +20,8 @@ _LINES = (".jsonl", ".ndjson")
 def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
     """Yield one item per memory: its author is the actor, else the user, else the agent; its session is the run.
 
-    Ids are mem0's; categories become tags; user, agent and app stay in metadata. A row without text goes to ``reject``;
+    Ids are mem0's; categories become tags; user, agent, app, actor, role and the day on which it expires stay in
+    metadata, where ``semmem.interfaces.mem0`` reads them. A row without text goes to ``reject``;
     without ``reject`` it raises BadItem. Raises InvalidInput for an invalid file.
     """
     report = reject or refuse
@@ -56,6 +57,8 @@ def _item(where: str, row: Any) -> Item:
     if not isinstance(metadata, Mapping):
         raise RowError("its metadata is not an object.")
     author = next((row[name] for name in ("actor_id", "user_id", "agent_id") if row.get(name) is not None), None)
+    expires = moment(row.get("expiration_date"))
+    day = {} if expires is None else {"expiration_date": expires.date().isoformat()}
     tags = row.get("categories")
     session = row.get("run_id")
     return item(
@@ -65,6 +68,6 @@ def _item(where: str, row: Any) -> Item:
         author=None if author is None else str(author),
         session=None if session is None else str(session),
         tags=[str(tag) for tag in tags if tag] if isinstance(tags, list) else None,
-        metadata={**metadata, **{name: row[name] for name in _METADATA if row.get(name) is not None}} or None,
+        metadata={**metadata, **{name: row[name] for name in _METADATA if row.get(name) is not None}, **day} or None,
         created_at=moment(row.get("created_at")),
     )

@@ -166,6 +166,8 @@ class MemoryFiles:
         moved = [memory] if memory is not None else self._below(old)
         if not moved:
             raise NotFound(f"The path {old} does not exist")
+        if hidden := next((one.id for one in moved if one.sensitive), None):
+            raise InvalidInput(f"The text of {hidden} is sensitive and not shown here, so it gets no other path.")
         for one in moved:
             self._move(one, new + one.id[len(old) :])
         return f"Successfully renamed {old} to {new}"
@@ -241,7 +243,7 @@ class MemoryFiles:
                     namespace=self.namespace,
                     expected_version=memory.tag,
                     text=text if text.strip() else _EMPTY,
-                    metadata=_raw(text),
+                    metadata={name: one for name, one in memory.metadata.items() if name != "blank"} | _raw(text),
                 )
             except Conflict:  # somebody else has edited it since
                 continue
@@ -285,7 +287,8 @@ def _fields(file: Memory, namespace: str) -> dict[str, Any]:
         "namespace": namespace, "title": file.title, "author": file.author, "session": file.session,
         "position": file.position, "source": file.source, "tags": file.tags, "metadata": file.metadata,
         "importance": file.importance, "created_at": file.created_at,
-        "source_type": file.source_type,
+        "source_type": file.source_type, "pinned": file.pinned, "expires_at": file.expires_at,
+        "valid_from": file.valid_from, "valid_to": file.valid_to,
     }  # fmt: skip
 
 
