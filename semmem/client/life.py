@@ -144,6 +144,8 @@ def history(
         raise InvalidInput(f"offset must be a whole number from 0, not {offset!r}.")
     life, id = life_of(mem.store), mem.whole_id(namespace, id)
     versions = life.history(where, id, limit, offset)
+    if not mem.store.get(where, [id]):  # what has expired is not told; earlier lives of the id are
+        versions = [one for one in versions if one.forgotten_at is not None]
     if not versions and not (offset and life.history(where, id, 1)):
         raise unknown(mem, id, namespace)
     return [replace(one, memory=shown(one.memory), changed=_shown_changes(one, reveal)) for one in versions]

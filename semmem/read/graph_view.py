@@ -6,7 +6,7 @@ it holds a given number of memories. Each hop asks the store a few questions, ho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -107,20 +107,22 @@ def graph_view(
     concepts = graph_of(store)
     snapshot = StoredSnapshot(store, Scope((namespace,), 0))
     stored = Names(snapshot, namespace, concepts.corrections([namespace])[namespace])
+    scope = store.scope((namespace,), Filters(), ())
+    expired = frozenset(() if scope.excluded is None else scope.excluded.tolist())
     if around is None:
         start, left_out = _Start({}, []), 0
-        row_ids = _whole(store, namespace, limit)
+        row_ids = _whole(store, namespace, scope.size, limit)
     else:
-        start = _start(store, stored, namespace, around, language)
+        start = _start(store, stored, namespace, around, language, expired)
         row_ids, left_out = _outwards(store, concepts, stored, namespace, start, hops - bool(start.df), limit, plan)
+    row_ids = [row_id for row_id in row_ids if row_id not in expired]
     graph = _drawn(store, concepts, snapshot, stored, namespace, row_ids, start, limit, plan, language)
     graph.graph.update(namespace=namespace, around=around or "", hops=hops, left_out=left_out)
     return graph
 
 
-def _whole(store: Store, namespace: str, limit: int) -> list[int]:
+def _whole(store: Store, namespace: str, size: int, limit: int) -> list[int]:
     """Return the row ids of all memories of a namespace. Raises InvalidInput where there are more than ``limit``."""
-    size = store.scope((namespace,), Filters(), ()).size
     if size > limit:
         raise InvalidInput(
             f"Namespace {namespace!r} holds {size:,} memories and parts, more than the {limit:,} that are drawn at "
@@ -130,15 +132,15 @@ def _whole(store: Store, namespace: str, limit: int) -> list[int]:
     return [] if allowed is None else allowed.tolist()
 
 
-def _start(store: Store, names: Names, namespace: str, around: str, language: str) -> _Start:
+def _start(store: Store, names: Names, namespace: str, around: str, language: str, expired: Collection[int]) -> _Start:
     """Return the memory with the id ``around``, else the concept of that name.
 
     A name is tried as a whole, then with its variants, then as the names and words that ``around`` consists of.
     """
     if not isinstance(around, str) or not around.strip():
         raise InvalidInput("around must be the name of a concept or the id of a memory; it is empty.")
-    if row_ids := store.row_ids_of(namespace, around):
-        return _Start({}, list(row_ids))
+    if row_ids := [row_id for row_id in store.row_ids_of(namespace, around) if row_id not in expired]:
+        return _Start({}, row_ids)
     folded = [word for word, _, _ in tokens(around, language)]
     stems = [w.stem for w in folded if not w.stop]
     concepts = question(around, language)

@@ -8,8 +8,11 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.model.errors import NotFound
+from semmem.model.store import life_of
 from semmem.stores.postgres import forget
 from tests.stores.audit import check
+from tests.stores.expiry import let_expire
 
 OF_SOURCE: dict[str, Any] = {"owned": {"metadata": {"from": "s"}}, "replace": True, "mark": {"from": "s"}}
 PORT_1, PORT_2 = "The port is 1.", "The port is now 2."
@@ -121,6 +124,41 @@ def test_a_change_of_what_a_memory_does_not_say_keeps_how_often_it_was_said(mem:
     assert last_seen is not None
     assert mem.update(id, text="Tea at five.").seen_count == 1
     check(mem)
+
+
+def test_no_verb_tells_of_a_memory_that_has_expired(mem: Semmem) -> None:
+    mem.remember(PORT_1, id="one")
+    mem.update("one", text="The port is one.")
+    mem.remember(PORT_2, id="two")
+    mem.link("two", "see-also", "one")
+    let_expire(mem, "one")
+    assert [*mem.links("two"), *mem.contradictions()] == []
+    assert [node for node, data in mem.graph().nodes(data=True) if data["kind"] == "memory"] == ["m:two"]
+    for look in (mem.get, mem.links, mem.history, lambda id: mem.graph(around=id)):
+        with pytest.raises(NotFound):
+            look("one")
+
+
+def test_an_earlier_life_of_an_id_whose_later_one_has_expired_is_told(mem: Semmem) -> None:
+    mem.remember("Tea.", id="a")
+    mem.forget("a")
+    mem.remember("Rum.", id="a")
+    let_expire(mem, "a")
+    assert [version.memory.text for version in mem.history("a")] == ["Tea."]
+
+
+@pytest.mark.parametrize(("out", "back", "followed"), [(30, 0, 20), (0, 30, 20), (30, 5, 25), (30, 30, 40)])
+def test_so_many_links_are_followed_in_each_direction_in_each_store(
+    mem: Semmem, out: int, back: int, followed: int
+) -> None:
+    mem.remember_many([{"id": "hub", "text": "The hub."}, *({"id": f"o{n}", "text": f"Leaf {n}."} for n in range(30))])
+    mem.remember_many([{"id": f"b{n}", "text": f"Root {n}."} for n in range(30)])
+    for n in range(out):
+        mem.link("hub", "see-also", f"o{n}")
+    for n in range(back):
+        mem.link(f"b{n}", "see-also", "hub")
+    hub = list(mem.store.row_ids_of("default", "hub"))
+    assert len(life_of(mem.store).linked("default", hub)) == followed
 
 
 def test_sensitive_memories_are_kept_no_longer_than_a_namespace_keeps_any(mem: Semmem) -> None:

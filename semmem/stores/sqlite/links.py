@@ -51,11 +51,15 @@ def link(connection: sqlite3.Connection, namespace: str, rows: Sequence[Link], *
         count_change(connection, namespace, 0, 0, fates)
     if skip:
         return links
-    parameters = {"namespace": namespace, "ids": _json({row.from_id for row in rows})}
+    parameters = {"namespace": namespace, "ids": _json({row.from_id for row in rows}), "now": _now()}
     stored = {
         one.key: one for one in (_link(namespace, row) for row in connection.execute(_SQL["link_list"], parameters))
     }
     return [stored[row.key] for row in rows if row.key in stored]
+
+
+def _now() -> int:
+    return microsecond(datetime.now(UTC))
 
 
 class SqliteLinks:
@@ -82,19 +86,22 @@ class SqliteLinks:
 
     def links(self, namespace: str, ids: Collection[str]) -> Sequence[Link]:
         """Return the links from and to some memories, in order; links to a missing memory are left out."""
-        return [
-            _link(namespace, row) for row in self._file._rows("link_list", {"namespace": namespace, "ids": sorted(ids)})
-        ]
+        which = {"namespace": namespace, "ids": sorted(ids), "now": _now()}
+        return [_link(namespace, row) for row in self._file._rows("link_list", which)]
 
     def undecided(self, namespace: str, type: Undecided, limit: int) -> Sequence[Link]:
         """Return up to ``limit`` links that wait for a decision, newest first; see LifeStore."""
-        which = {"namespace": namespace, "type": type, "limit": limit}
+        which = {"namespace": namespace, "type": type, "limit": limit, "now": _now()}
         return [_link(namespace, row) for row in self._file._rows("link_undecided", which)]
 
     def linked(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, LinkType]]:
         """Return (row id, linked row id, type of link) in both directions; a bounded number for each memory."""
-        now = microsecond(datetime.now(UTC))
-        which = {"namespace": namespace, "ords": [int(row_id) for row_id in row_ids], "limit": MOST_LINKS, "now": now}
+        which = {
+            "namespace": namespace,
+            "ords": [int(row_id) for row_id in row_ids],
+            "limit": MOST_LINKS,
+            "now": _now(),
+        }
         return [(row_id, other, type) for row_id, other, type in self._file._rows("link_neighbours", which)]
 
     def corroborate(

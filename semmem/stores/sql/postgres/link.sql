@@ -44,14 +44,18 @@ RETURNING from_id, type, to_id;
 DELETE FROM link WHERE namespace = %(namespace)s AND made_by = 'semmem' AND (from_id = ANY(%(ids)s) OR to_id = ANY(%(ids)s))
 RETURNING from_id, type, to_id;
 
+-- <shown_m> --
+-- The whole memory m has not expired.
+m.part = 0 AND (m.expires_at IS NULL OR m.expires_at > now())
+
 -- link_list --
 -- Return the links from and to memories whose other end exists too; softly forgotten memories keep theirs, unseen.
 SELECT l.from_id, l.type, l.to_id, l.since, l.made_by
 FROM (SELECT * FROM link WHERE namespace = %(namespace)s AND from_id = ANY(%(ids)s)
       UNION
       SELECT * FROM link WHERE namespace = %(namespace)s AND to_id = ANY(%(ids)s)) AS l
-WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.from_id AND m.part = 0)
-  AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id AND m.part = 0) AND <open>
+WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.from_id AND <shown_m>)
+  AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id AND <shown_m>) AND <open>
 ORDER BY l.from_id, l.type, l.to_id;
 
 -- link_undecided --
@@ -61,8 +65,8 @@ SELECT l.from_id, l.type, l.to_id, l.since, l.made_by FROM link l
 WHERE l.namespace = %(namespace)s AND l.type = %(type)s AND (l.type <> 'see-also' OR l.made_by = 'semmem')
   AND NOT EXISTS (SELECT FROM link s WHERE s.namespace = %(namespace)s AND s.type = 'supersedes'
                   AND (s.from_id, s.to_id) IN ((l.from_id, l.to_id), (l.to_id, l.from_id)))
-  AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.from_id AND m.part = 0)
-  AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id AND m.part = 0) AND <open>
+  AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.from_id AND <shown_m>)
+  AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id AND <shown_m>) AND <open>
 ORDER BY l.since DESC, l.from_id DESC, l.to_id DESC
 LIMIT %(limit)s;
 

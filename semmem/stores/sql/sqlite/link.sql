@@ -42,14 +42,18 @@ DELETE FROM link WHERE namespace = :namespace AND made_by = 'semmem' AND (namesp
     WHERE namespace = :namespace AND to_id IN (SELECT value FROM json_each(:ids)))
 RETURNING from_id, type, to_id;
 
+-- <shown_m> --
+-- The whole memory m has not expired.
+m.part = 0 AND (m.expires_at IS NULL OR m.expires_at > :now)
+
 -- link_list --
 -- Return the links from and to memories whose other end exists too; softly forgotten memories keep theirs, unseen.
 SELECT l.from_id, l.type, l.to_id, l.since, l.made_by
 FROM (SELECT * FROM link WHERE namespace = :namespace AND from_id IN (SELECT value FROM json_each(:ids))
       UNION
       SELECT * FROM link WHERE namespace = :namespace AND to_id IN (SELECT value FROM json_each(:ids))) AS l
-WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.from_id AND m.part = 0)
-  AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.to_id AND m.part = 0)
+WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.from_id AND <shown_m>)
+  AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.to_id AND <shown_m>)
 ORDER BY l.from_id, l.type, l.to_id;
 
 -- link_undecided --
@@ -59,8 +63,8 @@ SELECT l.from_id, l.type, l.to_id, l.since, l.made_by FROM link AS l
 WHERE l.namespace = :namespace AND l.type = :type AND (l.type <> 'see-also' OR l.made_by = 'semmem')
   AND NOT EXISTS (SELECT 1 FROM link AS s WHERE s.namespace = :namespace AND s.type = 'supersedes'
                   AND ((s.from_id = l.from_id AND s.to_id = l.to_id) OR (s.from_id = l.to_id AND s.to_id = l.from_id)))
-  AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.from_id AND m.part = 0)
-  AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.to_id AND m.part = 0)
+  AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.from_id AND <shown_m>)
+  AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.to_id AND <shown_m>)
 ORDER BY l.since DESC, l.from_id DESC, l.to_id DESC
 LIMIT :limit;
 
@@ -91,15 +95,15 @@ WHERE c.depth > 0;
 WITH some(ord, id) AS (
     SELECT ord, id FROM memory WHERE row IN (
         SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords))
-), tie(ord, id, type) AS (
-    SELECT s.ord, l.to_id, l.type FROM some AS s JOIN link AS l ON l.namespace = :namespace AND l.from_id = s.id
+), tie(ord, id, type, direction) AS (
+    SELECT s.ord, l.to_id, l.type, 'from' FROM some AS s JOIN link AS l ON l.namespace = :namespace AND l.from_id = s.id
     WHERE l.made_by IS NOT 'semmem'
-    UNION
-    SELECT s.ord, l.from_id, l.type FROM some AS s JOIN link AS l ON l.namespace = :namespace AND l.to_id = s.id
+    UNION ALL
+    SELECT s.ord, l.from_id, l.type, 'to' FROM some AS s JOIN link AS l ON l.namespace = :namespace AND l.to_id = s.id
     WHERE l.made_by IS NOT 'semmem'
-), numbered AS (SELECT *, row_number() OVER (PARTITION BY ord ORDER BY type, id) AS place FROM tie)
-SELECT t.ord, o.ord, t.type FROM numbered AS t
+), numbered AS (SELECT *, row_number() OVER (PARTITION BY ord, direction ORDER BY type, id) AS place FROM tie)
+SELECT DISTINCT t.ord, o.ord, t.type FROM numbered AS t
 JOIN memory AS o ON o.namespace = :namespace AND o.id = t.id AND o.parts = 0 AND o.part <= 1 AND NOT o.sensitive
     AND (o.expires_at IS NULL OR o.expires_at > :now)
-WHERE t.place <= 2 * :limit
+WHERE t.place <= :limit
 ORDER BY t.ord, o.ord, t.type;
