@@ -1,4 +1,4 @@
-"""Items that say what is stored already, in one batch, in an import, or under an id used anew, in each store."""
+"""What repeats, contradicts, comes back, ends or expires: the same in each store, one by one and many at once."""
 
 from __future__ import annotations
 
