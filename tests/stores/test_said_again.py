@@ -37,6 +37,7 @@ def test_an_item_without_an_id_repeats_one_with_it_of_the_same_batch_whatever_th
     check(mem)
 
 
+@pytest.mark.nodes
 def test_a_batch_may_repeat_a_memory_and_bring_back_the_one_that_contradicts_it(mem: Semmem) -> None:
     mem.remember(PORT_1, id="one")
     mem.remember(PORT_2, id="two")
@@ -87,6 +88,7 @@ def test_two_items_of_one_text_are_one_memory_and_each_of_them_counts(mem: Semme
     assert [one.seen_count for one in mem.list()] == [4]
 
 
+@pytest.mark.nodes
 def test_an_id_used_anew_has_none_of_the_links_that_semmem_made_for_its_forgotten_text(mem: Semmem) -> None:
     mem.remember(PORT_1, id="one")
     mem.remember("See the harbour.", id="see")
@@ -126,6 +128,7 @@ def test_a_change_of_what_a_memory_does_not_say_keeps_how_often_it_was_said(mem:
     check(mem)
 
 
+@pytest.mark.nodes
 def test_no_verb_tells_of_a_memory_that_has_expired(mem: Semmem) -> None:
     mem.remember(PORT_1, id="one")
     mem.update("one", text="The port is one.")
@@ -161,6 +164,7 @@ def test_so_many_links_are_followed_in_each_direction_in_each_store(
     assert len(life_of(mem.store).linked("default", hub)) == followed
 
 
+@pytest.mark.nodes
 def test_sensitive_memories_are_kept_no_longer_than_a_namespace_keeps_any(mem: Semmem) -> None:
     mem.namespace_limits("default", keep_days=1)
     mem.remember("The code is 4711.", id="code", sensitive=True, created_at="2020-01-01")
