@@ -51,7 +51,7 @@ def sync_once(mem: Semmem, folder: Path, *, namespace: str, write: bool) -> dict
     return {
         "remembered": report.remembered, "replaced": report.replaced, "forgotten": report.pruned,
         "written": len(written), "unchanged": max(0, report.unchanged - len(written & notes.keys())),
-        "bad": [f"{row.where}: {row.reason}" for row in bad],
+        "bad": list(dict.fromkeys(f"{row.where}: {row.reason}" for row in bad)),  # a note may have been read twice
     }  # fmt: skip
 
 

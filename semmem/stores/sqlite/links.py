@@ -38,7 +38,7 @@ def link(connection: sqlite3.Connection, namespace: str, rows: Sequence[Link], *
     for from_id, to_id in lifted:
         which = {"namespace": namespace, "from_id": from_id, "type": "supersedes", "to_id": to_id}
         connection.execute(_SQL["link_remove"], which)
-    now = microsecond(datetime.now(UTC))
+    now = _now()
     new: list[tuple[str, str, str]] = []
     for row in links:
         since = now if row.since is None else microsecond(row.since)
@@ -117,12 +117,12 @@ class SqliteLinks:
 
     def uncompared_namespaces(self) -> Sequence[str]:
         """Return the namespaces with memories that have no keys, or no links yet."""
-        now = {"now": microsecond(datetime.now(UTC))}
+        now = {"now": _now()}
         return sorted(namespace for (namespace,) in self._file._rows("likeness_missing_somewhere", now))
 
     def pending_comparisons(self, namespace: str, after: int, limit: int) -> Sequence[PendingComparison]:
         """Return memories that have no keys, or no links yet, ascending; see LifeStore."""
-        parameters = {"namespace": namespace, "after": after, "limit": limit, "now": microsecond(datetime.now(UTC))}
+        parameters = {"namespace": namespace, "after": after, "limit": limit, "now": _now()}
         return [_pending_comparison(row) for row in self._file._rows("likeness_missing", parameters)]
 
     def waiting(self, namespace: str, limit: int) -> Sequence[PendingComparison]:
@@ -153,7 +153,7 @@ class SqliteLinks:
     ) -> Sequence[Newer]:
         """Return the memories that supersede others, along each chain to its end; see ``LifeStore.newer``."""
         then = None if at is None else microsecond(at)
-        now = microsecond(datetime.now(UTC)) if then is None else then
+        now = _now() if then is None else then
         successors = []
         for place, name in enumerate(namespaces):
             if not names.get(name):
