@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row
 
-__all__ = ["check_conflicts", "fates_of_rows", "rows_by_namespace"]
+__all__ = ["check_conflicts", "fates_of_rows", "rows_by_namespace", "uses_id_anew"]
 
 
 def rows_by_namespace(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -36,3 +36,11 @@ def fates_of_rows(rows: Iterable[Row], replaced: Collection[tuple[str, str]]) ->
         for row in rows
         if not row.made_anew
     }
+
+
+def uses_id_anew(row: Row, version: int) -> bool:
+    """Return whether a row that was stored with ``version`` has the id of a softly forgotten memory.
+
+    The links of that memory are still there, for the case that somebody restores it.
+    """
+    return row.replaces is None and not row.restores and version > row.memory.version

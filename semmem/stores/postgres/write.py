@@ -18,7 +18,7 @@ from psycopg.errors import SerializationFailure
 from semmem.model.exchange import Row, Written
 from semmem.model.store.derivations import Span, derivation_of
 from semmem.model.types import Memory
-from semmem.stores.batch import check_conflicts, fates_of_rows, rows_by_namespace
+from semmem.stores.batch import check_conflicts, fates_of_rows, rows_by_namespace, uses_id_anew
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace, sent
@@ -242,18 +242,14 @@ def _in_turns(wholes: Sequence[Row]) -> tuple[list[Row], list[Row]]:
 def _stored(
     cursors: Sequence[Mapping[str, Cursor]], wholes: Sequence[Row] = ()
 ) -> tuple[dict[tuple[str, str, int], int], set[_Name]]:
-    """Return the row ids of the stored rows, by (namespace, id, part), and which of ``wholes`` use an id anew.
-
-    The memory that had the id before was softly forgotten, and its links are still there, for the case that somebody
-    restores it.
-    """
-    versions = {row.name: row.memory.version for row in wholes if row.replaces is None and not row.restores}
+    """Return the row ids of the stored rows, by (namespace, id, part), and which of ``wholes`` use an id anew."""
+    by_name = {row.name: row for row in wholes}
     row_ids: dict[tuple[str, str, int], int] = {}
     lived_before: set[_Name] = set()
     for namespace, cursor in [item for one in cursors for item in one.items()]:
         for id, part_number, row_id, version in cursor.fetchall():
             row_ids[namespace, id, part_number] = row_id
-            if part_number == 0 and version > versions.get((namespace, id), version):
+            if part_number == 0 and uses_id_anew(by_name[namespace, id], version):
                 lived_before.add((namespace, id))
     return row_ids, lived_before
 

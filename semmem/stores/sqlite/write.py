@@ -20,7 +20,7 @@ from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.field_kinds import Json, Kind, Switch, Tags, Time
 from semmem.model.memory_fields import FILTERS, STORED, Filter
 from semmem.model.types import Filters, Memory
-from semmem.stores.batch import check_conflicts, fates_of_rows, rows_by_namespace
+from semmem.stores.batch import check_conflicts, fates_of_rows, rows_by_namespace, uses_id_anew
 from semmem.stores.filled_by import agree
 from semmem.stores.link_rules import fates_of
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
@@ -168,9 +168,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         own = [r for r in own_rows if r.part == 0]
         fates = fates_of_rows(own, replaced)
         new_count = sum(fate != "updated" for fate in fates.values())
-        retold_ids = [
-            r.name[1] for r in own if (r.name in replaced and r.retells) or _lived_before(r, versions[r.name])
-        ]
+        retold_ids = [r.name[1] for r in own if (r.name in replaced and r.retells) or uses_id_anew(r, versions[r.name])]
         if retold_ids:
             fates = fates_of((), part(connection, namespace, retold_ids)) | fates
         count_change(connection, namespace, len(extractions) - removal_counts[namespace], length, fates)
@@ -189,11 +187,6 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     return Written(
         *fates_, row_ids, replaced=frozenset(replaced), memories=stored, corroborated=corroborated, similar=alike
     )
-
-
-def _lived_before(row: Row, version: int) -> bool:
-    """Return whether the stored row uses an id anew whose memory was softly forgotten; its links are still there."""
-    return row.replaces is None and not row.restores and version > row.memory.version
 
 
 def _put_extractions(
