@@ -26,6 +26,7 @@ from semmem.stores.packed_postings import FORWARD, POSTING, mentions
 from semmem.stores.postgres import life
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import filter_parameters
+from semmem.stores.postgres.locking import for_these, locked_rows
 from semmem.stores.postgres.postings import count_change, send_change
 from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, only
@@ -80,13 +81,10 @@ def forget(
     """
     which = [id] if isinstance(id, str) else None if id is None else sorted(id)
     parameters = {"namespace": namespace, "ids": which, **filter_parameters(filters)}
-    statement = ("forget_count" if soft else "purge_count") if dry_run else "forget_select"
-    with pipelined(connection):
-        connection.execute(_SQL["plan_for_these"])  # in general, filters and ids may be NULL
-        cursor = connection.execute(_SQL[statement], parameters)
     if dry_run:
-        return int(only(cursor)[0])
-    rows = cursor.fetchall()
+        statement = "forget_count" if soft else "purge_count"
+        return int(only(for_these(connection, statement, parameters))[0])
+    rows = locked_rows(connection, "forget_select", parameters)
     row_ids = [row_id for _, _, row_id in rows]
     ids = {id for id, part, _ in rows if part == 0}
     lives = connection.execute(_SQL["purge_select"], parameters).fetchall() if earlier and not soft else []

@@ -28,6 +28,7 @@ from semmem.stores.packed_postings import FORWARD, merged
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
+from semmem.stores.postgres.locking import locked_rows
 from semmem.stores.postgres.moving import namespaces
 from semmem.stores.postgres.typed import Connection, Cursor
 from semmem.stores.sql_files import statements
@@ -131,7 +132,7 @@ class PostgresLife(PostgresLinks):
         """Add to the access counts of existing memories, by id; return how many of them exist."""
         with self._pool.idle() as connection, connection.transaction():
             which = {"namespace": namespace, "ids": sorted(counts)}
-            ids = [id for (id,) in connection.execute(_SQL["access_lock"], which)]
+            ids = [id for (id,) in locked_rows(connection, "access_lock", which)]
             columns = {
                 "ids": ids,
                 "counts": [counts[id].count for id in ids],

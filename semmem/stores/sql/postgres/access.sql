@@ -1,6 +1,13 @@
 -- access_lock --
 -- Lock those of the given memories that exist until their counts are written, so that no count outlives its memory.
-SELECT id FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 AND <open> ORDER BY id FOR KEY SHARE;
+-- One that is not locked was replaced or removed while the lock was waited for.
+WITH existing AS MATERIALIZED (
+    SELECT id FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 AND <open>
+), locked AS MATERIALIZED (
+    SELECT id FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 AND <open>
+    ORDER BY id FOR KEY SHARE
+)
+SELECT existing.id, locked.id IS NOT NULL FROM existing LEFT JOIN locked USING (id) ORDER BY 1;
 
 -- access_add --
 -- Add the accesses that one process has counted since its last write.
