@@ -25,6 +25,7 @@ from semmem.stores.link_rules import Linking, fates_of, linking
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import on_nodes, pipelined, sent
 from semmem.stores.postgres.encoding import memory_of
+from semmem.stores.postgres.locking import locked_rows
 from semmem.stores.postgres.postings import FEW, count_change, send_change
 from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
@@ -267,7 +268,7 @@ def corroborate(
 ) -> frozenset[str]:
     """Count for each id how often it was remembered again, in the common order of locks; see LifeStore."""
     parameters = {"namespace": namespace, "ids": sorted(times)}
-    connection.execute(_SQL["replace_select"], parameters)
+    locked_rows(connection, "corroborate_lock", parameters)
     connection.execute(_SQL["namespace_hold"], {"namespace": namespace})
     if besides is not None:  # of two writers at once the second sees what the first has noted
         connection.execute(_SQL["namespace_own"], parameters)

@@ -93,6 +93,12 @@ def test_a_memory_that_is_changed_while_its_accesses_are_counted_is_counted(mem:
     assert [mem.get(id).access_count for id in "ab"] == [3, 3]
 
 
+def test_a_memory_that_is_changed_while_a_repeat_of_it_is_counted_is_counted(mem: Semmem) -> None:
+    mem.remember("The ferry left at nine.", id="a")
+    assert beside_an_update(mem, lambda: len(life_of(mem.store).corroborate("default", {"a": 2}))) == 1
+    assert mem.get("a").seen_count == 3
+
+
 def test_a_term_that_two_bring_at_once_is_known_to_be_shared(mem: Semmem) -> None:
     mem.remember("A zebra.", id="a")
     with ThreadPoolExecutor(1) as pool:

@@ -11,6 +11,16 @@ JOIN memory o ON o.namespace = %(namespace)s AND o.content = r.content AND o.pay
 WHERE r.id <> o.id
 ORDER BY r.id, o.created_at, o.id;
 
+-- corroborate_lock --
+-- Lock the memories whose repeats are counted, in the common order. One that is not locked was replaced or removed while
+-- the lock was waited for.
+WITH existing AS MATERIALIZED (
+    SELECT id, part FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s)
+), locked AS MATERIALIZED (
+    SELECT id, part FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) ORDER BY id, part FOR UPDATE
+)
+SELECT id, part, locked.id IS NOT NULL FROM existing LEFT JOIN locked USING (id, part) ORDER BY 1, 2;
+
 -- memory_corroborate --
 -- Count a repeat and its time; version and time of the last change stay as they are. Where it is asked for, what another
 -- memory has contradicted since, or may have as its links are not made yet, is left out; some are not looked at.
