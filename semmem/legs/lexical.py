@@ -163,9 +163,9 @@ def _most(postings: Postings, counts: Mapping[int, int]) -> float:
     """Return the limit of the BM25 score of a memory that repeats every term of the question."""
     import numpy as np
 
-    sizes = dict(zip(postings.keys.tolist(), postings.sizes.tolist(), strict=True))
-    dfs = [(n, sizes[k]) for k, n in counts.items() if k in sizes]
-    missing = sum(n for k, n in counts.items() if k not in sizes)
+    df = dict(zip(postings.keys.tolist(), postings.df().tolist(), strict=True))
+    dfs = [(n, df[k]) for k, n in counts.items() if k in df]
+    missing = sum(n for k, n in counts.items() if k not in df)
     unseen = np.log(1 + (postings.memories + 0.5) / 0.5)
     return float(sum(n * _idf(postings.memories, df) for n, df in dfs) + missing * unseen)
 
@@ -192,15 +192,15 @@ def bm25(
 
     tf = postings.entries["count"].astype(np.float64)
     row_ids, length = postings.entries["ord"].astype(np.int64), postings.entries["length"]
-    dfs = postings.sizes
+    sizes = postings.sizes
     if not (positive := tf > 0).all():  # a memory may be about a key that it does not count
-        dfs = np.bincount(np.repeat(np.arange(len(dfs)), dfs)[positive], minlength=len(dfs))
+        sizes = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[positive], minlength=len(sizes))
         tf, row_ids, length = tf[positive], row_ids[positive], length[positive]
     if not len(row_ids):
         return row_ids, np.zeros(0), np.zeros(0, dtype=np.int64)
     average = postings.length / max(postings.memories, 1) or 1.0
-    key_dfs = zip(postings.keys.tolist(), dfs.tolist(), strict=True)
+    key_dfs = zip(postings.keys.tolist(), postings.df().tolist(), strict=True)
     weights = np.array([counts[key] * _idf(postings.memories, df) for key, df in key_dfs])
     share = tf / (tf + k1 * (1 - b + b * length / average))
-    share *= np.repeat(weights, dfs)
+    share *= np.repeat(weights, sizes)
     return sums(row_ids, share)

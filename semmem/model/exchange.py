@@ -306,7 +306,8 @@ class Postings:
 
     ``keys`` are those found, ascending, and ``sizes`` how many entries each has; ``entries`` is one structured array
     (row id, count, length, mention, subject), key after key. ``memories`` and ``length`` are the number and the summed
-    length of the indexed memories.
+    length of the indexed memories. ``of_today`` is how many memories of today count each key, where entries of earlier
+    versions stand among those of today; None elsewhere.
     """
 
     memories: int
@@ -314,6 +315,17 @@ class Postings:
     keys: NDArray[np.int64]
     sizes: NDArray[np.int64]
     entries: NDArray[Any]
+    of_today: NDArray[np.int64] | None = None
+
+    def df(self) -> NDArray[np.int64]:
+        """Return for each key how many memories of today count it; some have it only as their subject."""
+        import numpy as np
+
+        if self.of_today is not None:
+            return self.of_today
+        if (counts := self.entries["count"] > 0).all():
+            return self.sizes
+        return np.bincount(np.repeat(np.arange(len(self.sizes)), self.sizes)[counts], minlength=len(self.sizes))
 
     def items(self) -> list[tuple[int, NDArray[Any]]]:
         """Return each key with its entries, keys ascending."""

@@ -272,7 +272,9 @@ def _with_versions(postings: Postings, entries: NDArray[Any], of: NDArray[np.int
     order = np.argsort(owner, kind="stable")
     every, sizes = np.unique(owner, return_counts=True)
     both = np.concatenate([np.asarray(postings.entries), entries[asked]])[order]
-    return replace(postings, keys=every, sizes=sizes.astype(np.int64), entries=both)
+    of_today = np.zeros(len(every), dtype=np.int64)
+    of_today[np.searchsorted(every, postings.keys)] = postings.df()
+    return replace(postings, keys=every, sizes=sizes.astype(np.int64), entries=both, of_today=of_today)
 
 
 def _nearest_passages(
@@ -292,7 +294,8 @@ def _nearest_passages(
     if not comparable:
         return {}
     stacked = np.concatenate([own for _, own in comparable]).astype(np.float32, copy=False).reshape(-1, len(plain))
-    products = np.einsum("ij,j->i", stacked, plain).tolist()  # equal vectors have equal products, unlike in a BLAS
+    # in double precision like those of today's memories, so equal vectors of both have equal products
+    products = (stacked * plain.astype(np.float64)).sum(axis=1).tolist()
     nearest: dict[int, tuple[float, NDArray[np.float32]]] = {}
     for (row_id, own), product in zip(comparable, products, strict=True):
         if row_id not in nearest or product > nearest[row_id][0]:

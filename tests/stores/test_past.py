@@ -18,6 +18,7 @@ from semmem.read.recall import Recaller
 from semmem.stores.past import _nearest_passages
 from semmem.stores.postgres import life as postgres_life
 from semmem.stores.sqlite import life as sqlite_life
+from tests.stores.expiry import let_expire
 
 
 def fill(mem: Semmem) -> None:
@@ -158,6 +159,36 @@ def test_what_superseded_a_memory_later_does_not_do_so_then(mem: Semmem) -> None
     before, after = (mem.recall("Which port?", as_of=at).hits for at in ("2021-01-01", "2023-01-01"))
     assert [(hit.id, hit.superseded_by) for hit in before] == [("old", None)]
     assert [(hit.id, hit.superseded_by) for hit in after] == [("new", None), ("old", "new")]
+
+
+def test_a_memory_whose_version_was_valid_then_supersedes_though_a_later_version_begins_after_it(mem: Semmem) -> None:
+    mem.remember("The port is 5432.", id="old", created_at="2020-01-01")
+    mem.remember("The port is 6543 now.", id="new", created_at="2022-01-01", valid_from="2022-01-01")
+    mem.link("new", "supersedes", "old")
+    mem.update("new", text="The port is 7654 now.", valid_from="2024-01-01")
+    found = {at: mem.recall("Which port?", as_of=at).hits for at in ("2021-06-01", "2023-01-01", "2024-06-01")}
+    assert {at: [(hit.id, hit.memory.version, hit.superseded_by) for hit in hits] for at, hits in found.items()} == {
+        "2021-06-01": [("old", 1, None)],
+        "2023-01-01": [("new", 1, None), ("old", 1, "new")],
+        "2024-06-01": [("new", 2, None), ("old", 1, "new")],
+    }
+
+
+def test_what_has_expired_since_supersedes_nothing_then(mem: Semmem) -> None:
+    mem.remember("The port is 5432.", id="old", created_at="2020-01-01")
+    mem.remember("The port is 6543 now.", id="new", created_at="2021-01-01")
+    mem.link("new", "supersedes", "old")
+    let_expire(mem, "new")
+    assert [(hit.id, hit.superseded_by) for hit in mem.recall("Which port?", as_of="2022-01-01")] == [("old", None)]
+
+
+def test_a_change_of_a_memory_does_not_change_how_rare_its_words_were(mem: Semmem) -> None:
+    # both terms have df 1, so the shorter memory is first; were its version counted too, df of cat would be 2
+    mem.remember("cat", id="short", created_at="2020-01-01")
+    mem.remember("owl hoots", id="long", created_at="2020-01-01")
+    for _ in range(2):
+        assert [hit.id for hit in mem.recall("cat owl", as_of="2021-01-01", recipe="lexical")] == ["short", "long"]
+        mem.update("short", importance=0.75, valid_from="2022-01-01")
 
 
 def test_a_context_of_then_has_pinned_memories_as_they_were(mem: Semmem) -> None:

@@ -153,7 +153,7 @@ class SqliteLinks:
     ) -> Sequence[Newer]:
         """Return the memories that supersede others, along each chain to its end; see ``LifeStore.newer``."""
         then = None if at is None else microsecond(at)
-        now = _now() if then is None else then
+        now = _now()
         successors = []
         for place, name in enumerate(namespaces):
             if not names.get(name):

@@ -71,9 +71,9 @@ ORDER BY l.since DESC, l.from_id DESC, l.to_id DESC
 LIMIT %(limit)s;
 
 -- link_newer --
--- Return the memories that supersede others, along each chain to the newest, each with its row. A memory that is not
--- valid yet supersedes nothing, and an expired one does not exist. A sensitive one, which is in no index, is returned
--- too, because the memory that it supersedes is out of date.
+-- Return the memories that supersede others, along each chain to the newest, each with its row. A memory of which no
+-- version is valid yet, now or at the time asked for, supersedes nothing, and one that has expired does not exist. A
+-- sensitive one, which is in no index, is returned too, because the memory that it supersedes is out of date.
 WITH RECURSIVE chain(old, id, depth) AS (
     SELECT k.id COLLATE "C", k.id COLLATE "C", 0 FROM unnest(%(ids)s::text[]) AS k(id)
     UNION
@@ -81,8 +81,10 @@ WITH RECURSIVE chain(old, id, depth) AS (
     JOIN link l ON l.namespace = %(namespace)s AND l.to_id = c.id AND l.type = 'supersedes'
     JOIN memory m ON m.namespace = %(namespace)s AND m.id = l.from_id AND m.part = 0
     WHERE c.depth < %(deepest)s
-      AND (m.expires_at IS NULL OR m.expires_at > coalesce(%(at)s::timestamptz, now()))
-      AND (m.valid_from IS NULL OR m.valid_from <= coalesce(%(at)s::timestamptz, now()))
+      AND (m.expires_at IS NULL OR m.expires_at > now())
+      AND (m.valid_from IS NULL OR m.valid_from <= coalesce(%(at)s::timestamptz, now()) OR EXISTS (
+          SELECT FROM history h WHERE h.namespace = %(namespace)s AND h.id = m.id AND h.forgotten_at IS NULL
+            AND coalesce(h.valid_from, h.updated_at) <= %(at)s::timestamptz))
       AND (%(at)s::timestamptz IS NULL OR m.created_at <= %(at)s AND (
           m.text_at IS NULL OR m.text_at <= %(at)s OR l.made_by IS DISTINCT FROM 'semmem'))
 )

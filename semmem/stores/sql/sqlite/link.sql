@@ -69,9 +69,9 @@ ORDER BY l.since DESC, l.from_id DESC, l.to_id DESC
 LIMIT :limit;
 
 -- link_newer --
--- Return the memories that supersede others, along each chain to the newest, each with its row. A memory that is not
--- valid yet supersedes nothing, and an expired one does not exist. A sensitive one, which is in no index, is returned
--- too, because the memory that it supersedes is out of date.
+-- Return the memories that supersede others, along each chain to the newest, each with its row. A memory of which no
+-- version is valid yet, now or at the time asked for, supersedes nothing, and one that has expired does not exist. A
+-- sensitive one, which is in no index, is returned too, because the memory that it supersedes is out of date.
 WITH RECURSIVE chain(old, id, depth) AS (
     SELECT value, value, 0 FROM json_each(:ids)
     UNION
@@ -80,7 +80,9 @@ WITH RECURSIVE chain(old, id, depth) AS (
     JOIN memory AS m ON m.namespace = :namespace AND m.id = l.from_id AND m.part = 0
     WHERE c.depth < :deepest
       AND (m.expires_at IS NULL OR m.expires_at > :now)
-      AND (m.valid_from IS NULL OR m.valid_from <= :now)
+      AND (m.valid_from IS NULL OR m.valid_from <= coalesce(:at, :now) OR EXISTS (
+          SELECT 1 FROM history AS h WHERE h.namespace = :namespace AND h.id = m.id AND h.forgotten_at IS NULL
+            AND coalesce(h.valid_from, h.updated_at) <= :at))
       AND (:at IS NULL OR m.created_at <= :at AND (
           m.text_at IS NULL OR m.text_at <= :at OR l.made_by IS NOT 'semmem'))
 )
