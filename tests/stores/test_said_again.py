@@ -184,3 +184,12 @@ def test_a_forget_in_several_steps_leaves_the_history_of_an_id_as_one_step_would
     mem.forget(filters={"sessions": "s"})
     mem.restore_memory("z")
     assert [version.forgotten_at is None for version in mem.history("z")] == [False, True, True]
+
+
+@pytest.mark.nodes
+def test_a_memory_that_is_brought_back_was_seen_as_often_as_before(mem: Semmem) -> None:
+    for _ in range(3):
+        id = mem.remember("The ferry leaves at nine.").id
+    assert mem.forget(id) == 1
+    assert mem.restore_memory(id).seen_count == 3
+    assert mem.get(id).seen_count == 3

@@ -67,7 +67,8 @@ def write(
     )
     row_ids, lived_before = _stored(cursors, writable)
     new = {(namespace, id) for namespace, id, _ in row_ids}
-    sent(connection, "history_seen", _of_names([row.name for row in restorations if row.name in new]))
+    restored = rows_by_namespace([row for row in restorations if row.name in new]).items()
+    sent(connection, "history_seen", ((namespace, _seen(rows)) for namespace, rows in restored))
     for namespace, seen_rows in seen_by_namespace.items():
         see_again(connection, namespace, seen_rows)
     unstored = [r for r in writable if r.name not in new]
@@ -315,6 +316,11 @@ def _take_place(
 def _of_names(names: Collection[_Name]) -> list[tuple[str, dict[str, Any]]]:
     """Return some (namespace, id) as parameters of each namespace, in order."""
     return [(namespace, {"ids": ids}) for namespace, ids in by_namespace(names).items()]
+
+
+def _seen(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """Return how often restored memories were seen, as parameters."""
+    return {"ids": [row.name[1] for row in rows], "counts": [row.memory.seen_count for row in rows]}
 
 
 def _rows_of_names(connection: Connection, statement: str, names: Collection[_Name]) -> list[tuple[Any, ...]]:

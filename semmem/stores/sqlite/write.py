@@ -148,7 +148,8 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
                 parameters = {"namespace": name[0], "id": name[1], "seen_count": seen_row[0], "last_seen": seen_row[1]}
                 connection.execute(_SQL["made_seen_set"], parameters)
             if row.restores:
-                parameters = {"namespace": name[0], "id": name[1], "at": microsecond(datetime.now(UTC))}
+                at, seen_count = microsecond(datetime.now(UTC)), row.memory.seen_count
+                parameters = {"namespace": name[0], "id": name[1], "at": at, "seen_count": seen_count}
                 connection.execute(_SQL["history_seen"], parameters)
             continue
         stored = connection.execute(_SQL["memory_payload"], {"namespace": name[0], "id": name[1]}).fetchone()[0]

@@ -86,8 +86,10 @@ DELETE FROM history h WHERE namespace = %(namespace)s AND id = %(id)s AND versio
 RETURNING forgotten_at;
 
 -- history_seen --
--- Set the time of a restored memory to now, from which keep_days of its namespace counts.
-UPDATE memory SET last_seen = now() WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
+-- Set the time of a restored memory to now, from which keep_days of its namespace counts, and how often it was seen.
+UPDATE memory m SET last_seen = now(), seen_count = r.seen_count
+FROM unnest(%(ids)s::text[], %(counts)s::int[]) AS r(id, seen_count)
+WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0;
 
 -- history_return --
 -- Make the earlier versions of a restored memory its versions again.

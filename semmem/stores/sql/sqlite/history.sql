@@ -65,8 +65,8 @@ DELETE FROM history WHERE namespace = :namespace AND id = :id AND version = :ver
 RETURNING forgotten_at;
 
 -- history_seen --
--- Set the time of a restored memory to now, from which keep_days of its namespace counts.
-UPDATE memory SET last_seen = :at WHERE namespace = :namespace AND id = :id AND part = 0;
+-- Set the time of a restored memory to now, from which keep_days of its namespace counts, and how often it was seen.
+UPDATE memory SET last_seen = :at, seen_count = :seen_count WHERE namespace = :namespace AND id = :id AND part = 0;
 
 -- history_return --
 -- Make the earlier versions of a restored memory its versions again.
