@@ -103,7 +103,7 @@ class Context:
     """A block of memories for the prompt of an agent, and what is in it.
 
     ``text`` is the block, empty if it shows no memory. ``pinned`` memories come first, then ``hits``, without the
-    pinned ones. ``left_out`` are the pinned memories (rank 0) and hits for which the budget had no room, and ``tokens``
+    pinned ones that are shown. ``left_out`` are the pinned memories (rank 0) and hits for which the budget had no room, and ``tokens``
     is an estimate for the block. ``confidence``, ``min_confidence``, ``withheld``, ``degraded`` and ``recall_id`` are
     those of the recall.
     """
@@ -143,7 +143,8 @@ def composed(
     ``short`` are the ids to show, by namespace and id; the namespace is shown of memories that are not of the first one
     of the recall.
 
-    Pinned memories take at most ``PINNED_SHARE`` of the budget. A memory is shown whole. Where the whole does not fit,
+    Pinned memories take at most ``PINNED_SHARE`` of the budget; one for which that has no room is a hit like others
+    where the recall finds it. A memory is shown whole. Where the whole does not fit,
     the matching passage is shown with its offsets; where that does not fit either, the memory is left out and the next
     is tried.
     """
@@ -167,7 +168,7 @@ def composed(
         shown.append(memory)
         share -= size
         room -= size
-    standing = {(memory.namespace, memory.id) for memory in pinned}
+    standing = {(memory.namespace, memory.id) for memory in shown}
     hits: list[Hit] = []
     for hit in recall.hits:
         if (hit.namespace, hit.id) in standing:
@@ -180,6 +181,8 @@ def composed(
         lines.append(line)
         hits.append(hit)
         room -= tokens(line)
+    found = {(hit.namespace, hit.id) for hit in recall.hits}
+    out = [one for one in out if one.rank or (one.namespace, one.id) not in found]
     text = head + "".join(lines) + tail if lines else ""
     facts = (recall.confidence, recall.withheld, recall.degraded, recall.id, recall.min_confidence)
     return Context(text, tuple(hits), tuple(shown), tuple(out), tokens(text), budget, *facts)

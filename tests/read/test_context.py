@@ -263,3 +263,17 @@ def test_pinned_memories_take_half_of_the_budget_at_most(both: semmem.Semmem) ->
     assert [(one.id, one.rank) for one in found.left_out] == [(f"rule{n}", 0) for n in (2, 3, 4, 5)]
     assert [hit.id for hit in found.hits] == ["ferry"]
     assert found.tokens <= 800
+
+
+def test_a_pinned_memory_without_room_among_the_pinned_is_shown_where_it_is_a_hit(both: semmem.Semmem) -> None:
+    both.remember("Never touch the crane. " + "word " * 120, id="crane")
+    pin(both, ("default", "crane"))
+    for question, budget, hits, left_out in (
+        ("ferry", 400, [], [("crane", 0)]),  # its line takes more than half of the budget
+        ("Never touch the crane", 400, ["crane"], []),
+        ("Never touch the crane", 100, [], [("crane", 1)]),
+    ):
+        found = both.context(question, token_budget=budget, recipe="lexical")
+        assert ([hit.id for hit in found.hits], [(one.id, one.rank) for one in found.left_out]) == (hits, left_out)
+        assert found.pinned == ()
+        assert found.tokens <= budget
