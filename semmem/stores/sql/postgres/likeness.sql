@@ -156,6 +156,7 @@ SELECT namespace, memories FROM namespace n WHERE state IS DISTINCT FROM 'fillin
 -- likeness_forget --
 -- The keys of memories that go; under the lock of the namespace, as all who write packed rows. They go out of the rows of
 -- keys, packed ones too; one that holds nothing more goes. Citus hands what a WITH inserts to every node, so none does.
+-- NOT IN is looked up by a hash, whatever the planner expects of how many rows are taken; NOT EXISTS was a loop in a loop.
 WITH gone AS (
     DELETE FROM likeness WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord, keys
 ), pair AS MATERIALIZED (
@@ -173,7 +174,7 @@ WITH gone AS (
 INSERT INTO packed_likeness (namespace, shift, bits, keys, ords)
 SELECT %(namespace)s, t.shift, t.bits, array_agg(u.key ORDER BY u.at), array_agg(u.ord ORDER BY u.at)
 FROM taken t CROSS JOIN LATERAL unnest(t.keys, t.ords) WITH ORDINALITY AS u(key, ord, at)
-WHERE NOT EXISTS (SELECT FROM pair p WHERE p.key = u.key AND p.ord = u.ord::bigint) GROUP BY t.shift, t.bits;
+WHERE (u.key, u.ord::bigint) NOT IN (SELECT key, ord FROM pair) GROUP BY t.shift, t.bits;
 
 -- likeness_count --
 -- How many rows of keys can be packed, how many keys are packed, each counted for each of its memories, and by how much
