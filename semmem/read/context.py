@@ -103,9 +103,9 @@ class Context:
     """A block of memories for the prompt of an agent, and what is in it.
 
     ``text`` is the block, empty if it shows no memory. ``pinned`` memories come first, then ``hits``, without the
-    pinned ones that are shown. ``left_out`` are the pinned memories (rank 0) and hits for which the budget had no room, and ``tokens``
-    is an estimate for the block. ``confidence``, ``min_confidence``, ``withheld``, ``degraded`` and ``recall_id`` are
-    those of the recall.
+    pinned ones that are shown. ``left_out`` are the pinned memories (rank 0) and hits for which the budget had no room,
+    and ``tokens`` is an estimate for the block. ``confidence``, ``min_confidence``, ``withheld``, ``degraded`` and
+    ``recall_id`` are those of the recall.
     """
 
     text: str

@@ -204,7 +204,8 @@ def import_items(
                 "forget them by a filter."
             )
         if prune and missing:
-            pruned = sum(store.forget(namespace, id, Filters(), dry_run=False, soft=soft) for id in missing)
+            # by the filters again: a memory that somebody has taken out of the source meanwhile stays
+            pruned = sum(store.forget(namespace, missing, one, dry_run=False, soft=soft) for one in owned)
     return replace(report, gone=missing, pruned=pruned, seconds=time.monotonic() - started)
 
 

@@ -193,3 +193,22 @@ def test_a_memory_that_is_brought_back_was_seen_as_often_as_before(mem: Semmem) 
     assert mem.forget(id) == 1
     assert mem.restore_memory(id).seen_count == 3
     assert mem.get(id).seen_count == 3
+
+
+def test_a_memory_that_is_taken_out_of_its_source_during_an_import_is_not_pruned(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owned = [semmem.Filters(tags=["folder"])]
+    items = [{"id": id, "text": f"Ferry {id} left.", "tags": ["folder"]} for id in "abc"]
+    mem.import_items(items, owned=owned)
+    forget_in = type(mem.store).forget
+
+    def meanwhile(store: Any, *given: Any, **named: Any) -> int:
+        monkeypatch.undo()
+        mem.update("b", tags=["mine"])
+        return forget_in(store, *given, **named)
+
+    monkeypatch.setattr(type(mem.store), "forget", meanwhile)
+    report = mem.import_items(items[:1], owned=owned, prune=True)
+    assert (report.gone, report.pruned) == (("b", "c"), 1)
+    assert sorted(memory.id for memory in mem.list()) == ["a", "b"]

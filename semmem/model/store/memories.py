@@ -145,14 +145,14 @@ class Store(Protocol):
     def forget(
         self,
         namespace: str,
-        id: str | None,
+        id: str | Collection[str] | None,
         filters: Filters,
         *,
         dry_run: bool,
         soft: bool = False,
         by: str | None = None,
     ) -> int:
-        """Remove memories with all that was derived from them; return how many whole memories.
+        """Remove memories with all that was derived from them; return how many whole memories. ``id`` may be several.
 
         ``soft`` keeps their texts in the history, as forgotten ``by`` somebody, in no index. Otherwise versions, links
         and judgments are removed too, also those of matching memories that were softly forgotten before.

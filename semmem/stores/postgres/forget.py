@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
-from psycopg.errors import DeadlockDetected, InsufficientPrivilege, LockNotAvailable, OperationalError, UndefinedTable
+from psycopg.errors import (
+    DeadlockDetected,
+    InsufficientPrivilege,
+    LockNotAvailable,
+    OperationalError,
+    SerializationFailure,
+    UndefinedTable,
+)
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import StoreUnavailable
@@ -124,7 +131,8 @@ def purge(
 
     ``earlier`` are softly forgotten memories to remove too, by id and time. Rows that others need stay. Under the
     lock of the namespace's row, so that nobody links one of them meanwhile. The saved model of the namespace, which may
-    hold their titles, is removed too.
+    hold their titles, is removed too. Raises SerializationFailure, which repeats the work, where somebody has brought
+    one of ``earlier`` back.
     """
     lives = [id for id, _ in earlier]
     all_ids = sorted({*ids, *lives})
@@ -135,8 +143,9 @@ def purge(
     connection.execute(_SQL["namespace_own"], which)
     erase(connection, namespace)
     with pipelined(connection):
-        for statement in _PURGES:
-            connection.execute(_SQL[statement], which)
+        cursors = {statement: connection.execute(_SQL[statement], which) for statement in _PURGES}
+    if {id for (id,) in cursors["purge_earlier"].fetchall()} != set(lives):
+        raise SerializationFailure("One of these memories was brought back just now.")
 
 
 def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
@@ -153,9 +162,8 @@ def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
         return 0, 0
     upto = int(row[0])
     memories = int(only(connection.execute(_SQL["drop_count"], {**where, "upto": upto}))[0])
-    if memories:
-        count_change(connection, namespace, {"memories": 0, "length": 0}, {})
-        connection.execute(_SQL["drop_said"], where)
+    count_change(connection, namespace, {"memories": 0, "length": 0}, {})
+    connection.execute(_SQL["drop_said"], where)
     return memories, upto
 
 

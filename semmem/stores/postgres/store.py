@@ -167,7 +167,7 @@ class PostgresStore(Pooled):
     def forget(
         self,
         namespace: str,
-        id: str | None,
+        id: str | Collection[str] | None,
         filters: Filters,
         *,
         dry_run: bool,
@@ -445,6 +445,7 @@ class PostgresStore(Pooled):
         """Set and unset search settings of one namespace, all or none; later recalls use them."""
 
         def work(connection: Connection) -> None:
+            connection.execute(_SQL["namespace_hold"], {"namespace": namespace})  # a rename would lose what is set
             connection.execute(_SQL["setting_unset"], {"namespace": namespace, "names": sorted(unset)})
             for name, value in sorted(changes.items()):
                 parameters = {"namespace": namespace, "name": name, "value": Jsonb(value)}

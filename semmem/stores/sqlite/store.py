@@ -163,7 +163,7 @@ class SqliteStore(Filed):
     def forget(
         self,
         namespace: str,
-        id: str | None,
+        id: str | Collection[str] | None,
         filters: Filters,
         *,
         dry_run: bool,

@@ -10,16 +10,19 @@ from functools import partial
 from typing import Any
 
 import pytest
+from psycopg.types.json import Jsonb
 
 import semmem
 from semmem.client.memory import Semmem
 from semmem.model.history import Access
 from semmem.model.store import life_of
-from semmem.stores.postgres import forget, postings
+from semmem.stores.postgres import forget, postings, upkeep
 from semmem.stores.sql_files import statements
 from tests.stores.audit import check, sql
 
 pytestmark = pytest.mark.nodes
+
+_SQL = statements("postgres")
 
 
 @pytest.fixture
@@ -56,22 +59,28 @@ def test_of_two_who_forget_a_memory_at_once_the_second_finds_it_gone(mem: Semmem
     check(mem)
 
 
-def beside_an_update(mem: Semmem, verb: Callable[[], int]) -> int:
-    """Return what ``verb`` returns that waits for a memory whose update waits for the namespace, and ends then."""
+def beside(mem: Semmem, first: Callable[[], Any], second: Callable[[], int]) -> tuple[Any, int]:
+    """Return what two verbs return: the first waits for the namespace, the second for the first, and both end then."""
     with ThreadPoolExecutor(2) as pool:
 
-        def first(connection: Any) -> tuple[Future[Any], Future[int]]:
-            connection.execute(statements("postgres")["namespace_own"], {"namespace": "default"})
-            update = pool.submit(mem.update, "a", importance=0.25)
-            waits_or_ends(mem, update)
-            assert not update.done()
-            other = pool.submit(verb)
+        def begun(connection: Any) -> tuple[Future[Any], Future[int]]:
+            connection.execute(_SQL["namespace_own"], {"namespace": "default"})
+            one = pool.submit(first)
+            waits_or_ends(mem, one)
+            assert not one.done()
+            other = pool.submit(second)
             waits_or_ends(mem, other, 2)
-            return update, other
+            return one, other
 
-        update, other = mem.store.transaction(first)
-        assert update.result(60).version == 2
-        return int(other.result(60))
+        one, other = mem.store.transaction(begun)
+        return one.result(60), int(other.result(60))
+
+
+def beside_an_update(mem: Semmem, verb: Callable[[], int]) -> int:
+    """Return what ``verb`` returns that waits for the memory "a", which is updated."""
+    updated, answer = beside(mem, partial(mem.update, "a", importance=0.25), verb)
+    assert updated.version == 2
+    return answer
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -97,6 +106,45 @@ def test_a_memory_that_is_changed_while_a_repeat_of_it_is_counted_is_counted(mem
     mem.remember("The ferry left at nine.", id="a")
     assert beside_an_update(mem, lambda: len(life_of(mem.store).corroborate("default", {"a": 2}))) == 1
     assert mem.get("a").seen_count == 3
+
+
+def test_a_memory_that_is_brought_back_while_a_hard_forget_waits_is_forgotten(mem: Semmem) -> None:
+    mem.remember("The ferry left at nine.", id="a")
+    mem.forget("a")
+    restored, gone = beside(mem, partial(mem.restore_memory, "a"), partial(mem.forget, "a", hard=True))
+    assert (restored.id, gone, list(mem.list()), mem.forgotten()) == ("a", 1, [], [])
+    check(mem)
+
+
+def test_the_versions_of_a_memory_that_is_brought_back_while_a_sweep_waits_stay(mem: Semmem) -> None:
+    mem.remember("The ferry left at nine.", id="a")
+    mem.update("a", text="The ferry left at ten.")
+    mem.forget("a")
+    keep = {"forgotten_days": 0, "limit": 100}
+    sweep = partial(mem.store.transaction, partial(upkeep._forgotten, namespace="default", parameters=keep))
+    beside(mem, partial(mem.restore_memory, "a"), sweep)
+    assert [one.memory.version for one in mem.history("a")] == [1, 2]
+    check(mem)
+
+
+def test_a_recall_that_is_judged_while_a_sweep_of_the_log_waits_stays(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="none", recipe="lexical", recall_log=True, pool_size=5) as mem:
+        mem.remember("The ferry left.", id="a")
+        recall_id = mem.recall("ferry").id
+        assert recall_id is not None
+        keep = {"namespace": "default", "recall_log_days": 0, "limit": 100}
+        mark = Jsonb({"useful": True, "judged_by": None, "judged_at": "2026-01-01T00:00:00+00:00"})
+        judged = {"namespace": "default", "recall_id": recall_id, "ids": ["a"], "marks": [mark]}
+        with ThreadPoolExecutor(1) as pool:
+
+            def first(connection: Any) -> Future[int]:
+                connection.execute(_SQL["judge"], judged)
+                sweep = pool.submit(mem.store.transaction, lambda c: c.execute(_SQL["sweep_log"], keep).rowcount)
+                waits_or_ends(mem, sweep)
+                return sweep
+
+            assert mem.store.transaction(first).result(60) == 0
+        assert [(one.id, one.useful) for one in life_of(mem.store).judgments("default")] == [("a", True)]
 
 
 def test_a_term_that_two_bring_at_once_is_known_to_be_shared(mem: Semmem) -> None:

@@ -67,17 +67,22 @@ DELETE FROM change WHERE namespace = %(namespace)s AND (number, id) IN (
         SELECT max(number) FROM change WHERE namespace = %(namespace)s AND kind = 'dropped') LIMIT %(limit)s);
 
 -- drop_history --
--- Delete the earlier versions of dropped memories.
+-- Delete the versions from before the drop, also of an id that is used anew since, and those that no memory has. What was
+-- stored after the drop began, and forgotten, can be restored.
 DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
-    SELECT h.id, h.version FROM history h WHERE h.namespace = %(namespace)s AND NOT EXISTS (
-        SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = h.id) LIMIT %(limit)s);
+    SELECT h.id, h.version FROM history h WHERE h.namespace = %(namespace)s
+      AND (h.changed_at <= (SELECT max(c.at) FROM change c WHERE c.namespace = %(namespace)s AND c.kind = 'dropped')
+           OR h.forgotten_at IS NULL AND NOT EXISTS (
+               SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = h.id)) LIMIT %(limit)s);
 
 -- drop_link --
--- Delete the links of dropped memories.
+-- Delete the links of memories of which nothing is kept.
 DELETE FROM link WHERE namespace = %(namespace)s AND (from_id, type, to_id) IN (
     SELECT l.from_id, l.type, l.to_id FROM link l WHERE l.namespace = %(namespace)s AND (
         NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.from_id)
-        OR NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id)) LIMIT %(limit)s);
+        AND NOT EXISTS (SELECT FROM history h WHERE h.namespace = %(namespace)s AND h.id = l.from_id)
+        OR NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id)
+        AND NOT EXISTS (SELECT FROM history h WHERE h.namespace = %(namespace)s AND h.id = l.to_id)) LIMIT %(limit)s);
 
 -- drop_likeness --
 -- List dropped memories with likeness keys.

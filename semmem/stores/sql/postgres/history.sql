@@ -127,7 +127,7 @@ DELETE FROM history h WHERE namespace = %(namespace)s AND id = ANY(%(gone)s) AND
 -- purge_earlier --
 -- Delete softly forgotten memories, by id and time of forgetting.
 DELETE FROM history WHERE namespace = %(namespace)s
-  AND (id, forgotten_at) IN (SELECT * FROM unnest(%(earlier)s::text[], %(times)s::timestamptz[]));
+  AND (id, forgotten_at) IN (SELECT * FROM unnest(%(earlier)s::text[], %(times)s::timestamptz[])) RETURNING id;
 
 -- purge_link --
 -- Delete the links of ids of which nothing is left; each end by its index.
@@ -158,13 +158,15 @@ SELECT DISTINCT namespace FROM history
 WHERE forgotten_at < now() - make_interval(secs => 86400 * %(forgotten_days)s::float8) ORDER BY 1;
 
 -- sweep_forgotten --
--- Delete some softly forgotten memories whose time for restoring is over.
+-- Delete some softly forgotten memories whose time for restoring is over; not the versions of one that was restored while
+-- their locks were waited for.
 WITH old AS (
     SELECT h.id, h.version FROM history h WHERE h.namespace = %(namespace)s
       AND h.forgotten_at < now() - make_interval(secs => 86400 * %(forgotten_days)s::float8) LIMIT %(limit)s
 )
 DELETE FROM history h USING old
-WHERE h.namespace = %(namespace)s AND h.id = old.id AND h.version = old.version RETURNING h.id;
+WHERE h.namespace = %(namespace)s AND h.id = old.id AND h.version = old.version
+  AND h.forgotten_at < now() - make_interval(secs => 86400 * %(forgotten_days)s::float8) RETURNING h.id;
 
 -- sweep_forgotten_left --
 -- Return the ids of which nothing is kept any more; one that was forgotten again later can still be restored.

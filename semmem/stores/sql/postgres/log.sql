@@ -61,8 +61,9 @@ WHERE l.at < now() - make_interval(secs => 86400 * %(recall_log_days)s::float8)
   AND NOT jsonb_path_exists(l.hits, '$.*.useful') ORDER BY 1;
 
 -- sweep_log --
--- Delete old logged recalls; a judged one stays as long as its memories, for its judgments need its question.
-DELETE FROM recall_log WHERE namespace = %(namespace)s AND recall_id IN (
+-- Delete old logged recalls; a judged one stays as long as its memories, for its judgments need its question, also one
+-- that is judged while its lock is waited for.
+DELETE FROM recall_log WHERE namespace = %(namespace)s AND NOT jsonb_path_exists(hits, '$.*.useful') AND recall_id IN (
     SELECT l.recall_id FROM recall_log l
     WHERE l.namespace = %(namespace)s AND l.at < now() - make_interval(secs => 86400 * %(recall_log_days)s::float8)
       AND NOT jsonb_path_exists(l.hits, '$.*.useful')
