@@ -68,12 +68,18 @@ __all__ = [
 # ---------------------------------------------------------------------- out
 
 
+_METADATA = "metadata"
+"""Whose values are JSON already: no store makes a list of a set, or a text of a time."""
+
+
 def sent(name: str, value: Any) -> Any:
     """Return an argument as JSON-ready values. Raises InvalidInput for what JSON does not know."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
         return string(name, str.__str__(value))
+    if name == _METADATA and not isinstance(value, Mapping | list | tuple):
+        raise _not_json(name, value)
     if isinstance(value, date):  # a datetime is one
         return value.isoformat()
     if isinstance(value, timedelta):
@@ -81,16 +87,25 @@ def sent(name: str, value: Any) -> Any:
     if isinstance(value, Recipe):
         return sent(name, value.as_dict())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):  # Filters
-        return {f.name: sent(name, one) for f in dataclasses.fields(value) if (one := getattr(value, f.name))}
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return {field: _member(name, field, one) for field, one in fields.items() if one or one is False}
     if isinstance(value, Mapping):
         if wrong := next((key for key in value if not isinstance(key, str)), None):
             raise InvalidInput(f"{name} has a key {wrong!r}, and JSON allows only strings as keys.")
-        return {string(name, key): sent(name, one) for key, one in value.items()}
+        return {string(name, key): _member(name, key, one) for key, one in value.items()}
     if hasattr(value, "tolist"):  # an array, or a number of one
         return value.tolist()
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | memoryview):
         return [sent(name, one) for one in value]
-    raise InvalidInput(f"{name} holds a value of the type {type(value).__name__}, which cannot be sent as JSON.")
+    raise _not_json(name, value)
+
+
+def _not_json(name: str, value: Any) -> InvalidInput:
+    return InvalidInput(f"{name} holds a value of the type {type(value).__name__}, which cannot be sent as JSON.")
+
+
+def _member(name: str, key: str, value: Any) -> Any:
+    return sent(_METADATA if key == _METADATA else name, value)
 
 
 def as_json(name: str, value: Any) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -390,6 +390,39 @@ def test_an_export_from_a_server_is_of_the_namespace_that_is_named_and_of_all_on
         assert [one["id"] for one in remote.export(namespace="n")] == ["in n"]
         assert [one["id"] for one in remote.export(namespace=["m", "n"])] == ["in m", "in n"]
         assert {one["id"] for one in remote.export(namespace=None)} == {"in default", "in m", "in n"}
+
+
+@pytest.mark.parametrize("filters", [Filters(tags=("x",), sensitive=False), {"tags": "x", "sensitive": False}])
+def test_a_forget_through_a_server_spares_what_a_filter_that_is_false_spares(filters: Filters) -> None:
+    with (
+        semmem.connect("sqlite::memory:", embedder="none") as local,
+        serving(local) as url,
+        semmem.connect(url) as remote,
+    ):
+        local.remember("The ferry leaves at nine.", id="plain", tags=["x"])
+        local.remember("The code is 1234.", id="secret", tags=["x"], sensitive=True)
+        assert [mem.forget(filters=filters, dry_run=True) for mem in (local, remote)] == [1, 1]
+        assert remote.forget(filters=filters, hard=True) == 1
+        assert [memory.id for memory in local.list(filters={"sensitive": True})] == ["secret"]
+
+
+@pytest.mark.parametrize("value", [{1}, date(2026, 1, 1), timedelta(1)])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda mem, value: mem.remember("x", metadata={"d": value}),
+        lambda mem, value: mem.remember_many([{"text": "x", "metadata": {"d": value}}]),
+        lambda mem, value: mem.recall("x", filters={"metadata": {"d": value}}),
+        lambda mem, value: mem.recall("x", filters=Filters(metadata={"d": value})),
+        lambda mem, value: mem.list(filters=Filters(metadata={"d": value})),
+    ],
+)
+def test_metadata_that_are_no_json_are_refused_here_and_there(
+    pair: Pair, call: Callable[[Any, Any], Any], value: Any
+) -> None:
+    for mem in (pair.local, pair.remote):
+        with pytest.raises(InvalidInput, match="JSON|not str"):  # an item that cannot be sent is no mapping there
+            call(mem, value)
 
 
 def test_the_same_content_again_counts_through_a_server_too() -> None:
