@@ -421,7 +421,7 @@ def test_metadata_that_are_no_json_are_refused_here_and_there(
     pair: Pair, call: Callable[[Any, Any], Any], value: Any
 ) -> None:
     for mem in (pair.local, pair.remote):
-        with pytest.raises(InvalidInput, match="JSON|not str"):  # an item that cannot be sent is no mapping there
+        with pytest.raises(InvalidInput, match=r"JSON|not str"):  # an item that cannot be sent is no mapping there
             call(mem, value)
 
 
