@@ -33,6 +33,7 @@ __all__ = [
     "LANGUAGES",
     "Reading",
     "Word",
+    "as_written",
     "author_key",
     "check_language",
     "fold",
@@ -331,6 +332,18 @@ def reading(text: str, language: str = "english") -> Reading:
 def tokens(text: str, language: str = "english") -> list[tuple[Word, int, int]]:
     """Return every token of ``text`` with its (start, end) offsets, in order; stop words are marked, not left out."""
     return list(zip(*reading(text, language)[:3], strict=True))
+
+
+def as_written(text: str, name: str) -> str:
+    """Return how ``text`` writes ``name``, whatever its case and accents; ``name`` where it does not have it."""
+    if not text or text == name:
+        return name
+    words, folded = tokens(text), [word.folded for word, _, _ in tokens(name)]
+    for first in range(len(words) - len(folded) + 1 if folded else 0):
+        run = words[first : first + len(folded)]
+        if [word.folded for word, _, _ in run] == folded:
+            return text[run[0][1] : run[-1][2]]
+    return name
 
 
 _SAME_FIRST_LETTER = frozenset(("english", "porter"))

@@ -35,7 +35,7 @@ from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vectors import fact
 from semmem.stores.sql_files import statements
-from semmem.text.tokens import check_language
+from semmem.text.tokens import as_written, check_language
 
 __all__ = ["PostgresGraph", "reindex"]
 
@@ -256,13 +256,17 @@ class PostgresGraph:
         return spellings
 
     def subject_names(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, int, str]]:
-        """Return (row id, key, weight in hundredths, spelling) for the names that memories are about."""
+        """Return (row id, key, weight in hundredths, spelling) for the names that memories are about.
+
+        The spelling is that of the memory's own title, where it has the name.
+        """
         which = {"namespace": namespace, "ords": np.fromiter(row_ids, np.int64, len(row_ids)), "kind": int(Kind.NAME)}
         rows, pending = self._pool.together(("subject_names", which), ("names_pending", {"namespace": namespace}))
-        missing = {key for _, key, _, name in rows if name is None}
+        missing = {key for _, key, _, _, name in rows if name is None}
         labels = labels_of(pending, missing) if missing else {}
         return [
-            (row_id, key, weight, labels.get(key, "") if name is None else name) for row_id, key, weight, name in rows
+            (row_id, key, weight, as_written(title or "", labels.get(key, "") if name is None else name))
+            for row_id, key, weight, title, name in rows
         ]
 
     def neighbours(self, namespaces: Sequence[str], row_ids: RowIds) -> Sequence[tuple[int, int, bool]]:

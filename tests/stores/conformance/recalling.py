@@ -329,6 +329,22 @@ class Recalling:
             assert whole.corrections["n"].into == {1: (2, "Ada")}
 
     @pytest.mark.needs("graph")
+    @pytest.mark.parametrize("flushed", ["together", "apart", "the first", "never"])
+    def test_a_memory_is_about_a_name_as_its_own_title_writes_it(self, store: Store, flushed: str) -> None:
+        for id, title in (("a", "notes on Sunniva Holt"), ("b", "sunniva holt"), ("c", "SUNNIVA HOLT")):
+            write(store, {"id": id, "title": title, "text": "She lives above a bakery."})
+            if flushed == "apart" or (flushed == "the first" and id == "a"):
+                store.maintain()
+        if flushed == "together":
+            store.maintain()
+        holt = key(Kind.NAME, ("sunniva", "holt"))
+        rows = store.graph.subject_names("n", [row_id_of(store, id) for id in "abc"])
+        ids = {row_id_of(store, id): id for id in "abc"}
+        found = {ids[row_id]: name for row_id, at, _, name in rows if at == holt}
+        assert {"b": "sunniva holt", "c": "SUNNIVA HOLT"}.items() <= found.items()
+        assert found.get("a", "Sunniva Holt") == "Sunniva Holt"
+
+    @pytest.mark.needs("graph")
     def test_the_names_that_memories_are_about_come_with_what_people_read_for_them(self, store: Store) -> None:
         write(
             store, {"id": "a", "title": "Ada Lovelace", "text": "She met Charles Babbage."}, {"id": "t", "text": "tea"}

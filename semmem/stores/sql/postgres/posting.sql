@@ -68,8 +68,9 @@ SELECT DISTINCT ON (key) key, name FROM (
 ORDER BY key, segment;
 
 -- subject_names --
--- The names that a few memories are about, unpacked (stores/packing.py), with what people read for them.
-SELECT k.ord, k.key, k.subject, coalesce((
+-- The names that a few memories are about, unpacked (stores/packing.py), with what people read for them, which is how the
+-- first memory of the name writes it, and the title of the memory, which may write it otherwise.
+SELECT k.ord, k.key, k.subject, m.title, coalesce((
     SELECT p.name FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key ORDER BY p.segment LIMIT 1), (
     SELECT l.names[array_position(l.keys, k.key)] FROM (<singleton_row_of_key>) AS l))
 FROM (SELECT f.ord, get_byte(f.entries, o + 11) AS subject,
@@ -80,6 +81,7 @@ FROM (SELECT f.ord, get_byte(f.entries, o + 11) AS subject,
       FROM forward f CROSS JOIN LATERAL generate_series(0, length(f.entries) - 16, 16) AS o
       WHERE f.namespace = %(namespace)s AND f.ord = ANY(%(ords)s)
         AND get_byte(f.entries, o + 11) > 0 AND get_byte(f.entries, o + 12) = %(kind)s) AS k
+JOIN memory m ON m.namespace = %(namespace)s AND m.ord = k.ord
 ORDER BY k.ord, k.key;
 
 -- names_pending --
