@@ -160,9 +160,9 @@ class Ingest:
                 raise Conflict(no_longer(draft, REMEMBERING).reason, names=error.names) from error
             if draft.name in written.corroborated:
                 first = draft.memory.namespace, written.corroborated[draft.name]
-                if first in self._likeness.again({first: 1}):
+                if first in self._likeness.again({first: 1}, texts={first: draft.memory.text}):
                     return self._as_stored(replace(draft.memory, id=first[1]))
-                return self.remember(item)  # the stored memory was forgotten meanwhile
+                return self.remember(item)  # the stored memory was changed or forgotten meanwhile
             memory = self._after(plan.new[0], rows, written)
             names_older = self._name_older and draft.name in written.new  # not where another writer was first
             older = self._likeness.older(rows, written, memory.contradicts) if names_older else ()

@@ -25,6 +25,7 @@ from semmem.model.exchange import Row, Written
 from semmem.model.history import MADE_BY, MOST_SIMILAR, Link, PendingComparison, Similar
 from semmem.model.store import LifeStore, LinkStore, Store
 from semmem.model.types import Memory, Older
+from semmem.text.passages import content_key
 from semmem.write.bulk import Pool
 from semmem.write.comparison import Group, OnContradiction, Text, by_namespace, compared
 from semmem.write.items import Draft, is_turn
@@ -146,12 +147,18 @@ class Likeness:
         each = zip(rest, keys_of([draft.memory for draft in rest]), strict=True)
         return reused | {draft.name: keys for draft, keys in each}
 
-    def again(self, times: Mapping[Name, int], besides: Collection[Name] | None = ()) -> frozenset[Name]:
+    def again(
+        self,
+        times: Mapping[Name, int],
+        besides: Collection[Name] | None = (),
+        texts: Mapping[Name, str] = MappingProxyType({}),
+    ) -> frozenset[Name]:
         """Count repeats of stored memories; return the names of those that were counted.
 
         Not those that another writer may contradict at the same moment, whose links come behind its commit: these links
         are made before this returns, so that the repeat can be stored as what it is. ``besides`` are the memories of
-        the own batch, where that has been decided; with None all are counted.
+        the own batch, where that has been decided; with None all are counted. ``texts`` say what the repeats say: a
+        memory whose text was changed meanwhile is repeated no more.
         """
         if (life := self._life) is None:
             return frozenset()
@@ -161,14 +168,15 @@ class Likeness:
         counted: set[Name] = set()
         for namespace, some in each.items():
             own = None if besides is None or not self.looks else {id for name, id in besides if name == namespace}
-            counted |= {(namespace, id) for id in life.corroborate(namespace, some, own)}
+            contents = {id: content_key(texts[namespace, id]) for id in some if (namespace, id) in texts}
+            counted |= {(namespace, id) for id in life.corroborate(namespace, some, own, contents)}
             uncounted = [id for id in some if (namespace, id) not in counted]
             if uncounted and (waiting := life.unsettled(namespace, uncounted)):
                 self._compare(life, namespace, waiting)
         return frozenset(counted)
 
     def counted(
-        self, again: Mapping[Name, int], firsts: Mapping[Name, str], batch: Collection[Name]
+        self, again: Mapping[Name, int], firsts: Mapping[Name, str], batch: Mapping[Name, Draft]
     ) -> tuple[int, Collection[Name]]:
         """Count the repeats within a batch, and of the stored memories ``firsts``; return their number.
 
@@ -176,10 +184,11 @@ class Likeness:
         batch is committed, so nothing is raised.
         """
         times = Counter((namespace, first) for (namespace, _), first in firsts.items())
+        texts = {(name[0], first): batch[name].memory.text for name, first in firsts.items()}
         counted = frozenset(times)
         with suppress(SemmemError):
             if times:
-                counted = self.again(times, batch)
+                counted = self.again(times, batch, texts)
         late = [name for name, first in firsts.items() if (name[0], first) not in counted]
         more = Counter({(n[0], firsts.get(n, n[1])): count for n, count in again.items() if n not in late})
         if more := +more:

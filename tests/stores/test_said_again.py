@@ -212,3 +212,27 @@ def test_a_memory_that_is_taken_out_of_its_source_during_an_import_is_not_pruned
     report = mem.import_items(items[:1], owned=owned, prune=True)
     assert (report.gone, report.pruned) == (("b", "c"), 1)
     assert sorted(memory.id for memory in mem.list()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_what_repeats_a_text_that_is_changed_meanwhile_is_stored(
+    mem: Semmem, many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.remember("The ferry left at nine.", id="a")
+    life = life_of(mem.store)
+    corroborate = type(life).corroborate
+
+    def meanwhile(self: Any, *given: Any, **named: Any) -> Any:
+        monkeypatch.undo()
+        mem.update("a", text="Bread is baked on Sundays.")
+        return corroborate(self, *given, **named)
+
+    monkeypatch.setattr(type(life), "corroborate", meanwhile)
+    if many:
+        report = mem.remember_many([{"text": "The ferry left at nine."}, {"text": "Cows eat grass."}])
+        assert (report.remembered, report.unchanged) == (2, 0)
+    else:
+        assert mem.remember("The ferry left at nine.").text == "The ferry left at nine."
+    assert {"The ferry left at nine.", "Bread is baked on Sundays."} <= set(said(mem))
+    assert mem.get("a").seen_count == 1
+    check(mem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from semmem.model.audit import AuditEntry, AuditFilters
@@ -164,13 +165,17 @@ class LinkStore(Protocol):
         ...
 
     def corroborate(
-        self, namespace: str, times: Mapping[str, int], besides: Collection[str] | None = None
+        self,
+        namespace: str,
+        times: Mapping[str, int],
+        besides: Collection[str] | None = None,
+        contents: Mapping[str, bytes] = MappingProxyType({}),
     ) -> frozenset[str]:
         """Add, for each id, how often it was remembered again just now; return the ids that were.
 
-        Not those that are not stored. With ``besides``, decided under the lock of the namespace's row: neither those
-        that another memory contradicts or supersedes, nor those that one may which is ``unsettled``; memories with ids
-        in ``besides`` do not count for that.
+        Not those that are not stored, or that have another content by now than ``contents`` says. With ``besides``,
+        decided under the lock of the namespace's row: neither those that another memory contradicts or supersedes, nor
+        those that one may which is ``unsettled``; memories with ids in ``besides`` do not count for that.
         """
         ...
 

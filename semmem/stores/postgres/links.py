@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import repeat
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -188,10 +189,16 @@ class PostgresLinks:
         return [(row_id, other, type) for row_id, other, type in self._pool.rows("link_neighbours", which)]
 
     def corroborate(
-        self, namespace: str, times: Mapping[str, int], besides: Collection[str] | None = None
+        self,
+        namespace: str,
+        times: Mapping[str, int],
+        besides: Collection[str] | None = None,
+        contents: Mapping[str, bytes] = MappingProxyType({}),
     ) -> frozenset[str]:
         """Add, for each id, how often it was remembered again just now; return the ids that were; see LifeStore."""
-        return self._pool.transaction(partial(corroborate, namespace=namespace, times=times, besides=besides))
+        return self._pool.transaction(
+            partial(corroborate, namespace=namespace, times=times, besides=besides, contents=contents)
+        )
 
     def unsettled(self, namespace: str, ids: Collection[str]) -> Sequence[PendingComparison]:
         """Return the memories whose links nobody has made yet and that share keys with some."""
@@ -264,7 +271,11 @@ def _contents(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def corroborate(
-    connection: Connection, namespace: str, times: Mapping[str, int], besides: Collection[str] | None
+    connection: Connection,
+    namespace: str,
+    times: Mapping[str, int],
+    besides: Collection[str] | None,
+    contents: Mapping[str, bytes],
 ) -> frozenset[str]:
     """Count for each id how often it was remembered again, in the common order of locks; see LifeStore."""
     parameters = {"namespace": namespace, "ids": sorted(times)}
@@ -273,7 +284,8 @@ def corroborate(
     if besides is not None:  # of two writers at once the second sees what the first has noted
         connection.execute(_SQL["namespace_own"], parameters)
     apart = None if besides is None else sorted(besides)
-    count_parameters = {**parameters, "times": [times[id] for id in sorted(times)], "besides": apart}
+    columns = {"times": [times[id] for id in sorted(times)], "contents": [contents.get(id) for id in sorted(times)]}
+    count_parameters = {**parameters, **columns, "besides": apart}
     return frozenset(id for (id,) in connection.execute(_SQL["memory_corroborate"], count_parameters).fetchall())
 
 

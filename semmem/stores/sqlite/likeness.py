@@ -41,14 +41,19 @@ def first_of(connection: sqlite3.Connection, row: Row) -> str | None:
 
 
 def corroborate(
-    connection: sqlite3.Connection, namespace: str, times: Mapping[str, int], besides: Collection[str] | None
+    connection: sqlite3.Connection,
+    namespace: str,
+    times: Mapping[str, int],
+    besides: Collection[str] | None,
+    contents: Mapping[str, bytes],
 ) -> frozenset[str]:
     """Count for each id how often it was remembered again; see LifeStore."""
     common = {
         "now": microsecond(datetime.now(UTC)),
         "besides": None if besides is None else json.dumps(sorted(besides)),
     }
-    each = [{"namespace": namespace, "id": id, "times": count, **common} for id, count in times.items()]
+    counts = ({"id": id, "times": count, "content": contents.get(id)} for id, count in times.items())
+    each = [{"namespace": namespace, **one, **common} for one in counts]
     return frozenset(row[0] for one in each for row in connection.execute(_SQL["memory_corroborate"], one).fetchall())
 
 

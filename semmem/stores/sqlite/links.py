@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.exchange import CandidateMetadata, RowIds, placed
@@ -105,10 +106,14 @@ class SqliteLinks:
         return [(row_id, other, type) for row_id, other, type in self._file._rows("link_neighbours", which)]
 
     def corroborate(
-        self, namespace: str, times: Mapping[str, int], besides: Collection[str] | None = None
+        self,
+        namespace: str,
+        times: Mapping[str, int],
+        besides: Collection[str] | None = None,
+        contents: Mapping[str, bytes] = MappingProxyType({}),
     ) -> frozenset[str]:
         """Add, for each id, how often it was remembered again just now; return the ids that were; see LifeStore."""
-        return self._file._writing(lambda c: likeness.corroborate(c, namespace, times, besides))
+        return self._file._writing(lambda c: likeness.corroborate(c, namespace, times, besides, contents))
 
     def unsettled(self, namespace: str, ids: Collection[str]) -> Sequence[PendingComparison]:
         """Return the memories whose links nobody has made yet and that share keys with some."""

@@ -23,10 +23,12 @@ SELECT id, part, locked.id IS NOT NULL FROM existing LEFT JOIN locked USING (id,
 
 -- memory_corroborate --
 -- Count a repeat and its time; version and time of the last change stay as they are. Where it is asked for, what another
--- memory has contradicted since, or may have as its links are not made yet, is left out; some are not looked at.
+-- memory has contradicted since, or may have as its links are not made yet, is left out; some are not looked at. So is a
+-- memory that has another content by now than the repeat.
 UPDATE memory m SET seen_count = m.seen_count + r.times, last_seen = greatest(now(), m.last_seen)
-FROM unnest(%(ids)s::text[], %(times)s::int[]) AS r(id, times)
-WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0 AND (%(besides)s::text[] IS NULL OR NOT EXISTS (
+FROM unnest(%(ids)s::text[], %(times)s::int[], %(contents)s::bytea[]) AS r(id, times, content)
+WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0 AND (r.content IS NULL OR m.content = r.content)
+  AND (%(besides)s::text[] IS NULL OR NOT EXISTS (
         SELECT FROM link l JOIN memory n ON n.namespace = l.namespace AND n.id = l.from_id AND n.part = 0
         WHERE l.namespace = %(namespace)s AND l.to_id = m.id AND l.type IN ('contradicts', 'supersedes')
           AND n.id <> ALL(%(besides)s))

@@ -10,9 +10,10 @@ ORDER BY +created_at, id LIMIT 1;
 
 -- memory_corroborate --
 -- Count a repeat and its time; version and time of the last change stay as they are. Where it is asked for, what another
--- memory has contradicted since, or may have as its links are not made yet, is left out; some are not looked at.
+-- memory has contradicted since, or may have as its links are not made yet, is left out; some are not looked at. So is a
+-- memory that has another content by now than the repeat.
 UPDATE memory AS m SET seen_count = seen_count + :times, last_seen = max(:now, coalesce(last_seen, 0))
-WHERE namespace = :namespace AND id = :id AND part = 0 AND (:besides IS NULL OR NOT EXISTS (
+WHERE namespace = :namespace AND id = :id AND part = 0 AND (:content IS NULL OR content = :content) AND (:besides IS NULL OR NOT EXISTS (
         SELECT 1 FROM link AS l JOIN memory AS n ON n.namespace = l.namespace AND n.id = l.from_id AND n.part = 0
         WHERE l.namespace = :namespace AND l.to_id = :id AND l.type IN ('contradicts', 'supersedes')
           AND n.id NOT IN (SELECT value FROM json_each(:besides)))
