@@ -30,6 +30,8 @@ _KEPT = ("resident_memories", "resident_forwards", "resident_vectors")
 _AT_A_TIME = 2_000
 """Memories read by a statement: a connection keeps the room for the largest value that it has received; see adr/0115.
 """
+_JOINED_AT_ONCE = 2_000
+"""Up to this many memories a recall joins the blocks of a model itself, in some 50 ms; see adr/0121."""
 _PER_ENTRY = 1.2
 """Bytes of memory taken per byte of entries in the store: postings, the places of each memory's entries, and keys."""
 
@@ -115,7 +117,7 @@ def follow(pool: Runs, model: Model, most: int) -> Model | None:
         if "" in ids:  # a dropped namespace, or changes that were swept
             return None
         new_rows = _rows(Turns.of(cursors[0].fetchall()), *cursors[1:])
-        return model.after(state, new_rows, ids, corrections_of(correction_cursor.fetchall()), most)
+        return model.after(state, new_rows, ids, corrections_of(correction_cursor.fetchall()), joins=_JOINED_AT_ONCE)
 
     later = _run_or_none(pool, read)
     return None if later is None or later.size > most else later

@@ -45,7 +45,7 @@ class _Demand:
 
     ``price`` is the number of recalls that pay for the loading of its model, 0 for a mapped one. ``dropped``: its model
     was dropped before, to make room, or where others write what no model can follow. ``renewed``: how far its mapped
-    model was behind its file when it was last to be saved anew, or mapped then.
+    model was behind its file when it was last to be saved anew, or mapped then, or another behind its large block.
     """
 
     times: int = 0
@@ -235,8 +235,11 @@ class Models:
         return thread
 
     def _renew_if_grown(self, model: Model) -> None:
-        """Save a mapped model anew that many memories were written after, and where that fails, after as many more."""
-        if not model.is_mapped or model.behind <= saved.MOST_BEHIND:
+        """Join the blocks of a model that many memories were written after; save a mapped one anew.
+
+        On a thread, since that takes seconds for a large namespace. Where it fails, it is tried after as many more.
+        """
+        if model.behind <= saved.MOST_BEHIND:
             return
         with self._lock:
             demand = self._demands.setdefault(model.namespace, _Demand())
@@ -244,7 +247,25 @@ class Models:
                 return
             demand.renewed = model.behind
             self._is_busy = True
-        self._renewing = self._on_a_thread(partial(self._renew, model.namespace))
+        if model.is_mapped:
+            self._renewing = self._on_a_thread(partial(self._renew, model.namespace))
+        else:
+            self._on_a_thread(partial(self._join, model))
+
+    def _join(self, model: Model) -> None:
+        """Let a model whose blocks are joined take the place of ``model``, or of one that has followed it since.
+
+        The next recall follows from there: it reads what was written meanwhile once more.
+        """
+        if (joined := model.joined(self._budget)) is None:
+            return
+        with self._lock:
+            present = self._models.get(model.namespace)
+            if self._closed or present is None or not present.is_built_on(model):
+                return
+            self._models[model.namespace] = joined
+            self._demands.setdefault(model.namespace, _Demand()).renewed = 0
+            self._make_room()
 
     def end_renewing(self) -> None:
         """Wait for a namespace that is being saved anew, a minute at most: nothing else can be saved meanwhile."""
@@ -294,11 +315,15 @@ class Models:
             self._models[model.namespace] = model
             self._models.move_to_end(model.namespace)
             self._demands.setdefault(model.namespace, _Demand())
-            size = sum(one.size for one in self._models.values())
-            while size > self._budget and len(self._models) > 1:
-                name, dropped = self._models.popitem(last=False)
-                size -= dropped.size
-                self._put_off(name)
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Drop the models that were not used for longest until the others fit into the budget; under the lock."""
+        size = sum(one.size for one in self._models.values())
+        while size > self._budget and len(self._models) > 1:
+            name, dropped = self._models.popitem(last=False)
+            size -= dropped.size
+            self._put_off(name)
 
     def _drop(self, namespace: str) -> None:
         with self._lock:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import json
 import math
+import sys
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -130,8 +131,12 @@ class Model:
         """The memories of the model in one block, which keeps nothing of others."""
         if self._tail is None and not len(self._removals):
             return self._base
+        return Block(self._rows)
+
+    @property
+    def _rows(self) -> Rows:
         rows = self._base.rows.without(self._removals)
-        return Block(rows if self._tail is None else Rows.merged(rows, self._tail.rows))
+        return rows if self._tail is None else Rows.merged(rows, self._tail.rows)
 
     def after(
         self,
@@ -139,27 +144,41 @@ class Model:
         new_rows: Rows,
         ids: Collection[str],
         corrections: Corrections = _NONE,
-        most: float = math.inf,
+        *,
+        joins: int = sys.maxsize,
     ) -> Model | None:
         """Return the model at a later ``state``: without the memories of ``ids``, and with ``new_rows``.
 
-        Both blocks are built into one from time to time, but not where that one would take more than ``most`` bytes, as
-        that of a mapped one may. Then the small block grows; None where it would have too many rows.
+        Both blocks are joined from time to time where the large one has at most ``joins`` memories. Otherwise the small
+        one grows until somebody replaces this model by the ``joined`` one; None where it would have too many rows.
         """
-        tail: Block | None
         removals = np.union1d(self._removals, self._base.row_ids_of(ids))
         if self._tail is not None:
             new_rows = Rows.merged(self._tail.rows.without(self._tail.row_ids_of(ids)), new_rows)
-        behind, whole_size = len(new_rows.row_ids) + len(removals), self._base.whole_size
-        if behind >= _TAIL and whole_size <= most:
-            whole = Rows.merged(self._base.rows.without(removals), new_rows)
-            coarse = self._base.in_bytes and whole_size + self._base.vectors.size <= most
-            base = Block(whole, coarse=coarse).in_own_pages()
-            return Model(self.namespace, state, base, corrections=corrections)
-        if behind > _MOST_FOLLOWED:
+        behind, base = len(new_rows.row_ids) + len(removals), self._base
+        is_joined = behind >= _TAIL and len(base.row_ids) <= joins
+        if behind > _MOST_FOLLOWED and not is_joined:
             return None
-        base, tail = self._base, Block(new_rows) if len(new_rows.row_ids) else None
-        return Model(self.namespace, state, base, tail, removals, corrections)
+        later = Model(
+            self.namespace, state, base, Block(new_rows) if len(new_rows.row_ids) else None, removals, corrections
+        )
+        return later.joined() if is_joined else later
+
+    def joined(self, most: float = math.inf) -> Model | None:
+        """Return the same model with both blocks built into one; None where that one would take more than ``most``.
+
+        That takes about 25 us a memory, so no recall does it for a large namespace.
+        """
+        whole_size = self._base.whole_size
+        if whole_size > most:
+            return None
+        coarse = self._base.in_bytes and whole_size + self._base.vectors.size <= most
+        base = Block(self._rows, coarse=coarse).in_own_pages()
+        return Model(self.namespace, self.state, base, corrections=self.corrections)
+
+    def is_built_on(self, other: Model) -> bool:
+        """Return whether this model has the large block of another one, so that it only has other changes since."""
+        return self._base is other._base
 
     # ------------------------------------------------------------------ postings
 

@@ -186,7 +186,7 @@ def test_what_two_blocks_have_is_not_found_by_places() -> None:
     assert Model("n", state, base, None, np.array([1])).shared_concepts([1], 30) is None
 
 
-def test_a_mapped_model_is_built_anew_where_the_whole_fits_and_else_takes_a_few_memories_more(
+def test_a_large_model_takes_some_memories_more_and_is_joined_where_the_whole_fits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(model_module, "_TAIL", 2)
@@ -196,13 +196,15 @@ def test_a_mapped_model_is_built_anew_where_the_whole_fits_and_else_takes_a_few_
     model = Model("n", state, base)
     whole = Block(rows({1: [(5, 1, 30, 0)], 2: []})).size
     assert (model.size, base.whole_size) == (560, whole)
-    grown = model.after(state, rows({3: [], 4: []}), ["m1"], most=whole - 1)
+    grown = model.after(state, rows({3: [], 4: []}), ["m1"], joins=1)
     assert grown is not None
-    assert (grown._base is base, [turn.row_id for turn in grown.block.turns]) == (True, [2, 3, 4])
-    assert grown.after(state, rows({5: []}), [], most=whole - 1) is None
-    built = model.after(state, rows({3: [], 4: []}), ["m1"], most=whole)
-    assert built is not None
-    assert (built._base is base, built._tail) == (False, None)
+    assert (grown.is_built_on(model), [turn.row_id for turn in grown.block.turns]) == (True, [2, 3, 4])
+    assert grown.after(state, rows({5: []}), [], joins=1) is None
+    assert grown.joined(whole - 1) is None
+    for built in (grown.joined(whole), model.after(state, rows({3: [], 4: []}), ["m1"], joins=2)):
+        assert built is not None
+        assert (built.is_built_on(model), built._tail, built.behind) == (False, None, 0)
+        assert [turn.row_id for turn in built.block.turns] == [2, 3, 4]
 
 
 def test_the_block_that_follows_a_mapped_one_has_its_vectors_in_bytes_only_where_these_fit_too(
@@ -214,7 +216,9 @@ def test_the_block_that_follows_a_mapped_one_has_its_vectors_in_bytes_only_where
     base = Block.from_arrays("n", Block(two).arrays())
     model = Model("n", state, base)  # six bytes more
     for spare, in_bytes in ((6, True), (5, False)):
-        built = model.after(state, rows({3: []}), [], most=base.whole_size + spare)
+        later = model.after(state, rows({3: []}), [], joins=1)
+        assert later is not None
+        built = later.joined(base.whole_size + spare)
         assert built is not None
         assert built._base.in_bytes is in_bytes
 

@@ -298,6 +298,9 @@ class Behind(Large):
 
     is_mapped = True
 
+    def is_built_on(self, other: Any) -> bool:
+        return False
+
     def __init__(self, namespace: str, behind: int) -> None:
         super().__init__(namespace)
         self.state, self.behind = Large.state._replace(sequence=behind, changes=behind), behind
@@ -349,11 +352,46 @@ def test_a_namespace_that_is_mapped_again_is_saved_anew_a_thousand_memories_afte
     assert renewed([("a", 0), ("a", 1_900), ("a", -1), ("a", 0), ("a", 1_001)]) == [("a", 1_900), ("a", 1_001)]
 
 
-def test_a_namespace_that_is_not_mapped_is_not_saved_while_it_grows() -> None:
-    class InMemory(Behind):
-        is_mapped = False
+class InMemory(Behind):
+    """A model in memory, whose blocks are joined as soon as ``go_on`` is set."""
 
-    assert renewed([("a", 0), ("a", 1_001)], InMemory) == []
+    is_mapped = False
+    go_on = threading.Event()
+
+    def joined(self, most: int) -> InMemory | None:
+        assert self.go_on.wait(60)
+        return InMemory(self.namespace, 0) if most >= self.size else None
+
+    def is_built_on(self, other: Any) -> bool:
+        return isinstance(other, InMemory)
+
+
+@pytest.mark.parametrize(("budget", "behind"), [(1_000, 0), (60, 0), (59, 1_002)])
+def test_a_large_namespace_in_memory_is_joined_beside_the_recalls_and_not_saved(budget: int, behind: int) -> None:
+    InMemory.go_on.clear()
+    now, saves = 0, list[str]()
+    models = Models(
+        budget,
+        lambda namespace, most, spare: None,
+        lambda model, most: InMemory("a", now),  # type: ignore[arg-type, return-value]
+        lambda namespace, most: InMemory("a", now),  # type: ignore[arg-type, return-value]
+        saves.append,
+    )
+    for now in (0, 1_001, 1_002):  # no recall waits for the joining
+        (model,) = models.current({"a": InMemory("a", now).state}).values()
+        assert model.behind == now
+    InMemory.go_on.set()
+    join()
+    assert [models._models["a"].behind, models._demands["a"].renewed, saves] == [behind, behind and 1_001, []]
+
+
+def test_what_is_joined_takes_no_place_of_a_model_that_was_loaded_since() -> None:
+    InMemory.go_on.set()
+    models = Models(1_000, lambda namespace, most, spare: None, lambda model, most: None)
+    models._models["a"] = Behind("a", 7)  # type: ignore[assignment]
+    models._join(InMemory("a", 1_001))  # type: ignore[arg-type]
+    models._join(InMemory("gone", 1_001))  # type: ignore[arg-type]
+    assert {name: model.behind for name, model in models._models.items()} == {"a": 7}
 
 
 @pytest.mark.parametrize("second", range(1, 12))

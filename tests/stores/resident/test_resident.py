@@ -18,12 +18,13 @@ from eval.path import Counter, installed
 from semmem import Semmem
 from semmem.client.asynchronous import AsyncSemmem
 from semmem.model.types import Filters
-from semmem.stores.resident import loading
+from semmem.stores.resident import loading, saved
 from semmem.stores.resident.block import Rows
 from semmem.stores.resident.memory import Models
 from semmem.stores.resident.turns import Turns
 from tests.serving import running
 from tests.stores.resident.trio import PEOPLE, QUESTIONS, THINGS, Trio, answer, change, item, new_space, opened
+from tests.waiting import until
 
 STEPS = ("few", "few", "update", "forget", "take back", "link", "many", "sensitive", "maintain", "merge", "drop")
 
@@ -309,3 +310,25 @@ def test_threads_read_one_model(trio: Trio, space: str) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_a_large_namespace_is_joined_beside_recalls_that_answer_as_the_database_does(
+    other_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "_JOINED_AT_ONCE", 0)
+    monkeypatch.setattr(saved, "MOST_BEHIND", 3)
+    with (
+        semmem.connect(other_url, embedder="hashing", resident_mb=64) as mem,
+        semmem.connect(other_url, embedder="hashing", resident_mb=0) as asked,
+    ):
+        mem.remember_many([{"text": f"Ferry {n} leaves at {n}.", "id": str(n)} for n in range(40)])
+        models: Models = mem._here.reader.models  # type: ignore[attr-defined]
+        for turn in range(12):
+            for _ in range(2):
+                found, expected = (one.recall("ferry leaves", limit=60, recipe="lexical").hits for one in (mem, asked))
+                assert [(hit.id, hit.score) for hit in found] == [(hit.id, hit.score) for hit in expected]
+            mem.remember(f"The bus {turn} leaves.", id=f"bus{turn}")
+            mem.update(str(turn), text=f"Ferry {turn} leaves at noon.")
+            mem.forget(str(turn + 20))
+        until(lambda: not models._is_busy)
+        assert models._models["default"].behind < 12  # of 36 changes
