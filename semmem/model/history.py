@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, overload
@@ -25,6 +25,7 @@ __all__ = [
     "Access",
     "Change",
     "Changes",
+    "Comparison",
     "Earlier",
     "Forgotten",
     "Kept",
@@ -298,6 +299,17 @@ class Made(NamedTuple):
     text_at: datetime | None
     lengths: tuple[int, ...]
     row_ids: tuple[int, ...]
+
+
+class Comparison(NamedTuple):
+    """Memories of a namespace that were compared: their row ids, their links, and when the text of each end began.
+
+    ``began`` is in seconds since 1970, by id.
+    """
+
+    row_ids: Collection[int]
+    links: Sequence[Link]
+    began: Mapping[str, float]
 
 
 class PendingComparison(NamedTuple):

@@ -22,7 +22,7 @@ from typing import TypeAlias
 from semmem.concepts.likeness import likeness_keys
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Row, Written
-from semmem.model.history import MADE_BY, MOST_SIMILAR, Link, PendingComparison, Similar
+from semmem.model.history import MADE_BY, MOST_SIMILAR, Comparison, Link, PendingComparison, Similar
 from semmem.model.store import LifeStore, LinkStore, Store
 from semmem.model.types import Memory, Older
 from semmem.text.passages import content_key
@@ -219,7 +219,7 @@ class Likeness:
         links = by_namespace(found)
         contradicts: dict[Name, tuple[str, ...]] = defaultdict(tuple)
         try:
-            each = {namespace: (some, links.get(namespace, ())) for namespace, some in row_ids.items()}
+            each = {n: Comparison(some, links.get(n, ()), _began(n, groups)) for n, some in row_ids.items()}
             for namespace in self._life.compared(each) if each else ():
                 self.catch_up(namespace)
         except SemmemError as error:  # the memories are committed and noted, so nothing is raised
@@ -261,7 +261,8 @@ class Likeness:
             if one.row_id in similar
         ]
         links = by_namespace(compared(groups, self._policy)).get(namespace, ())
-        life.compared({namespace: ([one.row_id for one in some], links)})
+        row_ids = [one.row_id for one in some]
+        life.compared({namespace: Comparison(row_ids, links, _began(namespace, groups))})
         return len(keys)
 
     def maintain(self) -> dict[str, int]:
@@ -337,6 +338,11 @@ def _text(memory: Memory, row_id: int, at: datetime | None, place: int) -> Text:
     return Text(
         (memory.namespace, memory.id), memory.text, memory.title, memory.author, (at.timestamp(), place, row_id)
     )
+
+
+def _began(namespace: str, groups: Iterable[Group]) -> dict[str, float]:
+    """Return when the text of each memory of a namespace began that was compared."""
+    return {one.name[1]: one.at[0] for text, others in groups for one in (text, *others) if one.name[0] == namespace}
 
 
 def _other(namespace: str, one: Similar, place: int) -> Text:

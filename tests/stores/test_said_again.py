@@ -11,6 +11,7 @@ from semmem.client.memory import Semmem
 from semmem.model.errors import NotFound
 from semmem.model.store import life_of
 from semmem.stores.postgres import forget
+from semmem.write.comparison import OnContradiction
 from tests.stores.audit import check
 from tests.stores.expiry import let_expire
 
@@ -236,3 +237,27 @@ def test_what_repeats_a_text_that_is_changed_meanwhile_is_stored(
     assert {"The ferry left at nine.", "Bread is baked on Sundays."} <= set(said(mem))
     assert mem.get("a").seen_count == 1
     check(mem)
+
+
+@pytest.mark.nodes
+@pytest.mark.parametrize("policy", ["report", "supersede"])
+def test_a_memory_whose_text_is_changed_while_it_is_compared_has_no_links_of_the_former_text(
+    url: str, policy: OnContradiction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with semmem.connect(url, embedder="hashing", on_contradiction=policy) as mem:
+        mem.remember("The port is 5432.", id="old")
+        life = life_of(mem.store)
+        compared = type(life).compared
+
+        def meanwhile(self: Any, *given: Any) -> Any:
+            monkeypatch.undo()
+            mem.update("new", text="Cats like warm milk.")
+            mem.update("old", importance=0.75)  # which says the same
+            return compared(self, *given)
+
+        monkeypatch.setattr(type(life), "compared", meanwhile)
+        mem.remember("The port is 6543.", id="new")
+        assert list(mem.links("old")) == []
+        mem.remember("The port is 7654.", id="newest")
+        assert {(one.from_id, one.to_id) for one in mem.links("old")} == {("newest", "old")}
+        check(mem)

@@ -13,6 +13,7 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.extractors import Rules
 from semmem.model.exchange import DerivationVersion, Extraction
+from semmem.model.history import Comparison
 from semmem.model.store.derivations import Span
 from semmem.text import passages
 from semmem.write import derivations, ingest, items
@@ -267,7 +268,7 @@ def test_later_rules_of_likeness_compare_anew_and_leave_the_links_that_are_there
     with opened() as mem:
         life = mem.store.life
         for namespace, (last, _) in life.derivations().items():
-            life.compared({namespace: (range(last + 1), ())})
+            life.compared({namespace: Comparison(range(last + 1), (), {})})
             life.similar(
                 namespace, {row_id: (row_id,) for row_id in range(1, last + 1)}
             )  # keys by which nothing is alike

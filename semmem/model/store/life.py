@@ -12,6 +12,7 @@ from semmem.model.exchange import RowIds
 from semmem.model.history import (
     Access,
     Change,
+    Comparison,
     Earlier,
     Forgotten,
     Link,
@@ -198,11 +199,11 @@ class LinkStore(Protocol):
         """Return some memories whose links nobody has made for WAITING_S, or that are to be compared again."""
         ...
 
-    def compared(self, each: Mapping[str, tuple[Collection[int], Sequence[Link]]]) -> Collection[str]:
+    def compared(self, each: Mapping[str, Comparison]) -> Collection[str]:
         """Store the links of memories that were compared, but for those that may not be, and that they were.
 
-        ``each`` has, by namespace, the row ids of these memories and their links; all of it is one transaction. Return
-        the namespaces where others are ``waiting``.
+        ``each`` is what was compared in each namespace; all of it is one transaction. No link is made of a memory that
+        says something else by now. Return the namespaces where others are ``waiting``.
         """
         ...
 

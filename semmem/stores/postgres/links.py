@@ -19,7 +19,17 @@ import numpy as np
 from psycopg.errors import SerializationFailure
 
 from semmem.model.exchange import CandidateMetadata, Row, RowIds, placed
-from semmem.model.history import DEEPEST, MOST_LINKS, MOST_SIMILAR, WAITING_S, Link, Newer, PendingComparison, Similar
+from semmem.model.history import (
+    DEEPEST,
+    MOST_LINKS,
+    MOST_SIMILAR,
+    WAITING_S,
+    Comparison,
+    Link,
+    Newer,
+    PendingComparison,
+    Similar,
+)
 from semmem.model.types import LinkType, Undecided
 from semmem.stores.batch import rows_by_namespace
 from semmem.stores.link_rules import Linking, fates_of, linking
@@ -83,8 +93,17 @@ def link(connection: Connection, namespace: str, rows: Sequence[Link], *, skip: 
     return [stored[row.key] for row in rows if row.key in stored]
 
 
-def _linked(connection: Connection, each: Mapping[str, Sequence[Link]], *, skip: bool) -> dict[str, Sequence[Link]]:
-    """Link memories of some namespaces, which are in order; return the links made in each. See ``link``."""
+def _linked(
+    connection: Connection,
+    each: Mapping[str, Sequence[Link]],
+    *,
+    skip: bool,
+    began: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+) -> dict[str, Sequence[Link]]:
+    """Link memories of some namespaces, which are in order; return the links made in each. See ``link``.
+
+    A memory whose text did not begin when ``began`` says, by namespace and id, counts as one that does not exist.
+    """
     sent(connection, "namespace_own", ((namespace, {}) for namespace in each))
     ends = {n: sorted({id for row in rows for id in (row.from_id, row.to_id)}) for n, rows in each.items()}
     there = sent(connection, "link_there", ((namespace, {"ids": ids}) for namespace, ids in ends.items()))
@@ -92,7 +111,8 @@ def _linked(connection: Connection, each: Mapping[str, Sequence[Link]], *, skip:
     around = sent(connection, "link_order", ((n, _columns(rows, "from_id", "to_id")) for n, rows in over.items()))
     made: dict[str, Linking] = {}
     for namespace, rows in each.items():
-        stored_ids = {id for (id,) in there[namespace].fetchall()}
+        times = began.get(namespace, {})
+        stored_ids = {id for id, at in there[namespace].fetchall() if times.get(id, at) == at}
         order = around[namespace].fetchall() if namespace in around else ()
         one = linking(namespace, rows, stored_ids, order, skip=skip)
         made[namespace] = one if one.links else Linking(())
@@ -121,14 +141,14 @@ def _columns(rows: Sequence[Link], *fields: str) -> dict[str, list[Any]]:
     return {_LINK_COLUMNS[field]: [getattr(row, field) for row in rows] for field in fields}
 
 
-def compared(connection: Connection, each: Mapping[str, tuple[Collection[int], Sequence[Link]]]) -> frozenset[str]:
+def compared(connection: Connection, each: Mapping[str, Comparison]) -> frozenset[str]:
     """Store the links of memories, and that they were compared; return the namespaces where others wait.
 
     See LifeStore.
     """
-    if links := {namespace: rows for namespace, (_, rows) in each.items() if rows}:
-        _linked(connection, links, skip=True)
-    row_ids = ((namespace, np.fromiter(some, np.int64, len(some))) for namespace, (some, _) in each.items())
+    if links := {namespace: one.links for namespace, one in each.items() if one.links}:
+        _linked(connection, links, skip=True, began={namespace: one.began for namespace, one in each.items()})
+    row_ids = ((n, np.fromiter(one.row_ids, np.int64, len(one.row_ids))) for n, one in each.items())
     which = ((namespace, {"ords": some, "seconds": WAITING_S}) for namespace, some in row_ids)
     done = sent(connection, "comparison_done", which)
     return frozenset(namespace for namespace, cursor in done.items() if only(cursor)[0])
@@ -219,10 +239,10 @@ class PostgresLinks:
         parameters = {"namespace": namespace, "limit": limit, "seconds": WAITING_S}
         return [_pending_comparison(row) for row in self._pool.rows("comparison_waiting", parameters)]
 
-    def compared(self, each: Mapping[str, tuple[Collection[int], Sequence[Link]]]) -> Collection[str]:
+    def compared(self, each: Mapping[str, Comparison]) -> Collection[str]:
         """Store the links of memories, and that they were compared; return the namespaces where others wait."""
         work = partial(compared, each=dict(sorted(each.items())))
-        return self._pool.transaction(work) if any(links for _, links in each.values()) else self._pool.run(work)
+        return self._pool.transaction(work) if any(one.links for one in each.values()) else self._pool.run(work)
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
         """Store missing keys of memories, by row id; return the memories that share keys with each."""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.exchange import CandidateMetadata, RowIds, placed
-from semmem.model.history import DEEPEST, MOST_LINKS, Link, Newer, PendingComparison, Similar
+from semmem.model.history import DEEPEST, MOST_LINKS, Comparison, Link, Newer, PendingComparison, Similar
 from semmem.model.types import LinkType, Undecided
 from semmem.stores.link_rules import fates_of, linking
 from semmem.stores.sql_files import statements
@@ -25,13 +25,22 @@ __all__ = ["SqliteLinks", "link"]
 _SQL = statements("sqlite")
 
 
-def link(connection: sqlite3.Connection, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
+def link(
+    connection: sqlite3.Connection,
+    namespace: str,
+    rows: Sequence[Link],
+    *,
+    skip: bool = False,
+    began: Mapping[str, float] = MappingProxyType({}),
+) -> Sequence[Link]:
     """Link memories of one namespace, all of ``rows`` or none; return the stored links.
 
-    With ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as ``link_rules.linking`` does.
+    With ``skip``, forbidden links are left out. A memory whose text did not begin when ``began`` says, by id, counts as
+    one that does not exist. Raises NotFound and InvalidInput as ``link_rules.linking`` does.
     """
     ids = _json({row.from_id for row in rows} | {row.to_id for row in rows})
-    stored_ids = {id for (id,) in connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})}
+    there = connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})
+    stored_ids = {id for id, at in there if began.get(id, at / 1e6) == at / 1e6}
     over = [row for row in rows if row.type == "supersedes"]
     ends = {"from_ids": _json({row.from_id for row in over}), "to_ids": _json({row.to_id for row in over})}
     order = connection.execute(_SQL["link_order"], {"namespace": namespace, **ends}).fetchall() if over else ()
@@ -135,15 +144,15 @@ class SqliteLinks:
         parameters = {"namespace": namespace, "limit": limit, "before": likeness.long_ago()}
         return [_pending_comparison(row) for row in self._file._rows("comparison_waiting", parameters)]
 
-    def compared(self, each: Mapping[str, tuple[Collection[int], Sequence[Link]]]) -> Collection[str]:
+    def compared(self, each: Mapping[str, Comparison]) -> Collection[str]:
         """Store the links of memories, and that they were compared; return the namespaces where others wait."""
 
         def work(connection: sqlite3.Connection) -> Collection[str]:
             waiting = []
-            for namespace, (row_ids, links) in each.items():
-                if links:
-                    link(connection, namespace, links, skip=True)
-                if likeness.mark_compared(connection, namespace, row_ids):
+            for namespace, one in each.items():
+                if one.links:
+                    link(connection, namespace, one.links, skip=True, began=one.began)
+                if likeness.mark_compared(connection, namespace, one.row_ids):
                     waiting.append(namespace)
             return waiting
 

@@ -1,7 +1,7 @@
 -- link_there --
--- Return which of the memories to link exist. Run under the lock of the namespace's row, behind which a forget removes
--- the links of its memories.
-SELECT id FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
+-- Return which of the memories to link exist, and when the text of each began. Run under the lock of the namespace's row,
+-- behind which a forget removes the links of its memories.
+SELECT id, extract(epoch FROM coalesce(text_at, created_at))::float8 FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
 
 -- link_order --
 -- Return the links above the newer and below the older memories, with which a new link could close a circle.

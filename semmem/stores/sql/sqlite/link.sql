@@ -1,6 +1,6 @@
 -- link_there --
--- Return which of the memories to link exist.
-SELECT id FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0;
+-- Return which of the memories to link exist, and when the text of each began.
+SELECT id, coalesce(text_at, created_at) FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0;
 
 -- link_order --
 -- Return the links above the newer and below the older memories, with which a new link could close a circle.
