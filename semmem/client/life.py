@@ -46,8 +46,6 @@ def listed(
     if filters and not (filters.titles or filters.tags or filters.sensitive):
         filters = replace(filters, sensitive=False)
     where, order = string("namespace", namespace), one_of("sort_by", sort_by, LIST_ORDERS)
-    if order == "accessed":
-        mem.accesses.settle(where)
     page = mem.store.list(where, filters, limit, after, order)
     return replace(page, memories=tuple(map(shown, _with_waiting(mem, where, page.memories))))
 

@@ -22,8 +22,6 @@ def answered(mem: Connection, query: str, namespace: str | Sequence[str], argume
     asked = at if now is None else at_time("now", now)
     given["filters"] = checked_filters(given["filters"])
     given["exclude"] = mem.whole_ids(namespaces, strings("exclude", given["exclude"]))
-    if given.get("sort_by") == "accessed":
-        mem.accesses.settle(*namespaces)
     plan = mem.recipe if recipe is None else find_recipe(recipe)
     result = mem.recaller.recall(query, namespaces, plan, tailor=recipe is None, at=at, now=asked, **given)
     mem.accesses.note((hit.namespace, hit.id) for hit in result.hits)

@@ -336,13 +336,14 @@ def tokens(text: str, language: str = "english") -> list[tuple[Word, int, int]]:
 
 def as_written(text: str, name: str) -> str:
     """Return how ``text`` writes ``name``, whatever its case and accents; ``name`` where it does not have it."""
-    if not text or text == name:
+    if name in text:
         return name
     words, folded = tokens(text), [word.folded for word, _, _ in tokens(name)]
     for first in range(len(words) - len(folded) + 1 if folded else 0):
         run = words[first : first + len(folded)]
-        if [word.folded for word, _, _ in run] == folded:
-            return text[run[0][1] : run[-1][2]]
+        written = text[run[0][1] : run[-1][2]]
+        if len(written) == len(name) and [word.folded for word, _, _ in run] == folded:
+            return written
     return name
 
 

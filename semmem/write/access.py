@@ -124,14 +124,10 @@ class AccessCounter:
                 self._add(some)
             raise
 
-    def settle(self, *namespaces: str) -> None:
-        """Write the counts of namespaces; those that fail are kept.
-
-        Called before their memories go, they get another name, or memories are sorted by their last access.
-        """
-        for namespace in namespaces:
-            with suppress(SemmemError):
-                self.write(namespace)
+    def settle(self, namespace: str) -> None:
+        """Write the counts of a namespace before its memories go or it gets another name; those that fail are kept."""
+        with suppress(SemmemError):
+            self.write(namespace)
 
     def close(self) -> None:
         """Write the remaining counts, for a few seconds at most, and stop counting."""

@@ -91,10 +91,13 @@ def forget(
     if dry_run:
         statement = "forget_count" if soft else "purge_count"
         return int(only(for_these(connection, statement, parameters))[0])
+    # before the locks too: a memory that is brought back in between is missed by both
+    lives = _lives(connection, parameters) if earlier and not soft else set()
     rows = locked_rows(connection, "forget_select", parameters)
     row_ids = [row_id for _, _, row_id in rows]
     ids = {id for id, part, _ in rows if part == 0}
-    lives = connection.execute(_SQL["purge_select"], parameters).fetchall() if earlier and not soft else []
+    if earlier and not soft:
+        lives |= _lives(connection, parameters)
     all_ids = ids | {id for id, _ in lives}
     if not row_ids:
         purge(connection, namespace, (), lives)
@@ -124,6 +127,11 @@ def forget(
     return len(all_ids)
 
 
+def _lives(connection: Connection, parameters: Mapping[str, Any]) -> set[tuple[str, datetime]]:
+    """Return (id, time of forgetting) of the matching memories that were softly forgotten."""
+    return set(connection.execute(_SQL["purge_select"], parameters).fetchall())
+
+
 def purge(
     connection: Connection, namespace: str, ids: Collection[str], earlier: Collection[tuple[str, datetime]] = ()
 ) -> None:
@@ -144,7 +152,7 @@ def purge(
     erase(connection, namespace)
     with pipelined(connection):
         cursors = {statement: connection.execute(_SQL[statement], which) for statement in _PURGES}
-    if {id for (id,) in cursors["purge_earlier"].fetchall()} != set(lives):
+    if set(cursors["purge_earlier"].fetchall()) != set(earlier):
         raise SerializationFailure("One of these memories was brought back just now.")
 
 
@@ -163,7 +171,7 @@ def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
     upto = int(row[0])
     memories = int(only(connection.execute(_SQL["drop_count"], {**where, "upto": upto}))[0])
     count_change(connection, namespace, {"memories": 0, "length": 0}, {})
-    connection.execute(_SQL["drop_said"], where)
+    connection.execute(_SQL["drop_began"], where)
     return memories, upto
 
 

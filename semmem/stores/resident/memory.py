@@ -174,8 +174,7 @@ class Models:
             later = self._follow(model, self._budget) if state.follows(model.state) else None
         if later is None:
             self._drop(namespace)
-        elif later is not model:
-            self._keep(later, model)
+        elif later is not model and self._keep(later, model):
             self._renew_if_grown(later)
         return later
 
@@ -257,7 +256,11 @@ class Models:
 
         The next recall follows from there: it reads what was written meanwhile once more.
         """
-        if (joined := model.joined(self._budget)) is None:
+        try:
+            joined = model.joined(self._budget)
+        except (MemoryError, ValueError):  # the model stays, and its small block grows
+            return
+        if joined is None or joined.size > self._budget:
             return
         with self._lock:
             present = self._models.get(model.namespace)
@@ -290,7 +293,7 @@ class Models:
                 if self._is_busy:
                     return False
                 self._is_busy = True
-            demand.times = demand.served = 0
+            demand.times = demand.served = demand.renewed = 0
             demand.price = 1 + memories / _PAID
             return True
 
@@ -304,18 +307,19 @@ class Models:
         self._keep(model)
         return model
 
-    def _keep(self, model: Model, former: Model | None = None) -> None:
-        """Keep a model, and drop those that were not used for longest until all fit into the budget.
+    def _keep(self, model: Model, former: Model | None = None) -> bool:
+        """Keep a model, and drop those that were not used for longest until all fit; return whether it is kept.
 
         Not in the place of another one than ``former``, from which it follows: that one has a newer file.
         """
         with self._lock:
             if self._closed or (former is not None and self._models.get(model.namespace) is not former):
-                return
+                return False
             self._models[model.namespace] = model
             self._models.move_to_end(model.namespace)
             self._demands.setdefault(model.namespace, _Demand())
             self._make_room()
+            return True
 
     def _make_room(self) -> None:
         """Drop the models that were not used for longest until the others fit into the budget; under the lock."""

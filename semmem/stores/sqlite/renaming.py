@@ -103,7 +103,7 @@ def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int
     connection.execute(_SQL["drop_recall_log"], where)
     memories = int(connection.execute(_SQL["drop_count"], where).fetchone()[0])
     last = connection.execute(_SQL["namespace_last"], where).fetchone()
-    if last:
+    if memories:
         count_change(connection, namespace, 0, 0, {"": "dropped"})
     return memories, last[0] if last else 0
 

@@ -331,7 +331,7 @@ class Recalling:
     @pytest.mark.needs("graph")
     @pytest.mark.parametrize("flushed", ["together", "apart", "the first", "never"])
     def test_a_memory_is_about_a_name_as_its_own_title_writes_it(self, store: Store, flushed: str) -> None:
-        for id, title in (("a", "notes on Sunniva Holt"), ("b", "sunniva holt"), ("c", "SUNNIVA HOLT")):
+        for id, title in (("a", "Sunniva Holt's notes"), ("b", "sunniva holt"), ("c", "SUNNIVA HOLT")):
             write(store, {"id": id, "title": title, "text": "She lives above a bakery."})
             if flushed == "apart" or (flushed == "the first" and id == "a"):
                 store.maintain()

@@ -130,6 +130,87 @@ def test_a_memory_that_is_brought_back_while_a_hard_forget_waits_is_forgotten(me
     check(mem)
 
 
+@pytest.mark.parametrize("place", ["locked_rows", "purge"])
+@pytest.mark.parametrize("lives", [1, 2])
+def test_a_hard_forget_takes_a_memory_that_is_brought_back_between_its_statements(
+    mem: Semmem, place: str, lives: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for life in range(lives):
+        mem.remember(f"Life {life} of the ferry.", id="a")
+        mem.forget("a")
+    mem.remember("The bus came.", id="b")
+    statement = getattr(forget, place)
+
+    def meanwhile(*given: Any, **named: Any) -> Any:
+        monkeypatch.undo()
+        answer = statement(*given, **named) if place == "locked_rows" else None
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(mem.restore_memory, "a").result(60).id == "a"
+        return answer if place == "locked_rows" else statement(*given, **named)
+
+    monkeypatch.setattr(forget, place, meanwhile)
+    assert mem.forget(filters={"created_after": "2000-01-01"}, hard=True) == 2
+    assert (list(mem.list()), mem.forgotten()) == ([], [])
+    with pytest.raises(semmem.NotFound):
+        mem.history("a")
+    check(mem)
+
+
+def begun_to_drop(mem: Semmem) -> Callable[[], None]:
+    """Begin to drop the default namespace, as a process that is stopped then; return what does the rest."""
+    upto = mem.store.transaction(lambda c: forget.begin_drop(c, "default"))[1]
+    return partial(mem.store.drop, "default", upto)
+
+
+def test_of_an_id_that_is_used_anew_during_a_drop_the_dropped_versions_go(mem: Semmem) -> None:
+    mem.remember("The code is 1234.", id="a")
+    mem.update("a", text="The code is 5678.")
+    rest = begun_to_drop(mem)
+    mem.remember("Bread is baked on Sundays.", id="a")
+    mem.update("a", text="Bread is baked on Mondays.")
+    rest()
+    assert [one.memory.text for one in mem.history("a")] == ["Bread is baked on Sundays.", "Bread is baked on Mondays."]
+
+
+def test_what_was_stored_and_forgotten_during_a_drop_can_be_brought_back(mem: Semmem) -> None:
+    mem.remember_many([{"text": f"Ferry {id} left.", "id": id} for id in "abc"])
+    mem.forget("c")
+    rest = begun_to_drop(mem)
+    mem.remember_many([{"text": f"The bus {id} came.", "id": id} for id in "xy"])
+    mem.link("x", "supersedes", "y")
+    mem.forget("x")
+    rest()
+    assert [one.memory.id for one in mem.forgotten()] == ["x"]
+    assert mem.restore_memory("x").text == "The bus x came."
+    assert [one.to_id for one in mem.links("x")] == ["y"]
+
+
+def test_what_a_drop_takes_cannot_be_forgotten_softly_and_brought_back(mem: Semmem) -> None:
+    mem.remember_many([{"text": f"Ferry {id} left.", "id": id} for id in "abc"])
+    rest = begun_to_drop(mem)
+    assert mem.forget(filters={"created_after": "2000-01-01"}) == 0
+    with pytest.raises(semmem.NotFound):
+        mem.forget("a")
+    rest()
+    assert mem.forgotten() == []
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_what_is_forgotten_before_a_drop_goes_with_it_whatever_the_clock_says(mem: Semmem, ahead: bool) -> None:
+    mem.remember_many([{"text": f"Ferry {id} left.", "id": id} for id in "abc"])
+
+    def begun(connection: Any) -> int:
+        connection.execute("SELECT now()")  # the time of the transaction
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(mem.forget, "a").result(60) == 1
+        if ahead:
+            connection.execute("UPDATE history SET changed_at = now() + interval '1 hour' WHERE id = 'a'")
+        return int(forget.begin_drop(connection, "default")[1])
+
+    mem.store.drop("default", mem.store.transaction(begun))
+    assert mem.forgotten() == []
+
+
 def test_the_versions_of_a_memory_that_is_brought_back_while_a_sweep_waits_stay(mem: Semmem) -> None:
     mem.remember("The ferry left at nine.", id="a")
     mem.update("a", text="The ferry left at ten.")

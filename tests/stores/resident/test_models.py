@@ -385,6 +385,30 @@ def test_a_large_namespace_in_memory_is_joined_beside_the_recalls_and_not_saved(
     assert [models._models["a"].behind, models._demands["a"].renewed, saves] == [behind, behind and 1_001, []]
 
 
+def test_a_model_that_is_loaded_anew_is_joined_a_thousand_memories_later_whatever_failed_before() -> None:
+    models = Models(1_000, lambda namespace, most, spare: InMemory("a", 0), lambda model, most: None)  # type: ignore[arg-type, return-value]
+    models._demands["a"] = demand = memory._Demand(times=1, renewed=4_100)
+    assert list(models.current({"a": STATE})) == ["a"]
+    assert demand.renewed == 0
+
+
+@pytest.mark.parametrize("joined", [MemoryError(), ValueError(), None, 1_001])
+def test_a_model_stays_where_what_is_joined_cannot_be_made_or_is_too_large(joined: Any) -> None:
+    class Failing(InMemory):
+        def joined(self, most: int) -> Any:
+            if isinstance(joined, Exception):
+                raise joined
+            if joined is not None:
+                self.size = joined
+                return self
+            return None
+
+    models = Models(1_000, lambda namespace, most, spare: None, lambda model, most: None)
+    models._models["a"] = InMemory("a", 1_001)  # type: ignore[assignment]
+    models._join(Failing("a", 1_001))  # type: ignore[arg-type]
+    assert models._models["a"].behind == 1_001
+
+
 def test_what_is_joined_takes_no_place_of_a_model_that_was_loaded_since() -> None:
     InMemory.go_on.set()
     models = Models(1_000, lambda namespace, most, spare: None, lambda model, most: None)

@@ -7,7 +7,7 @@ WITH existing AS MATERIALIZED (
     SELECT id FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 AND <open>
     ORDER BY id FOR KEY SHARE
 )
-SELECT existing.id, locked.id IS NOT NULL FROM existing LEFT JOIN locked USING (id) ORDER BY 1;
+SELECT id, id IN (SELECT id FROM locked) FROM existing ORDER BY 1;
 
 -- access_add --
 -- Add the accesses that one process has counted since its last write.

@@ -12,6 +12,14 @@ SELECT count(*) FROM memory WHERE namespace = %(namespace)s AND part = 0 AND ord
 INSERT INTO change (namespace, number, id, kind)
 SELECT namespace, changes, '', 'dropped' FROM namespace WHERE namespace = %(namespace)s;
 
+-- drop_began --
+-- The same at the begin of a drop, under the lock of the namespace: at a time that is not before any version that goes, also
+-- where the clock was set back.
+INSERT INTO change (namespace, number, id, kind, at)
+SELECT namespace, changes, '', 'dropped', greatest(clock_timestamp(), (
+    SELECT max(h.changed_at) FROM history h WHERE h.namespace = %(namespace)s))
+FROM namespace WHERE namespace = %(namespace)s;
+
 -- drop_select --
 -- Select some thousands of memories to drop, locked in the common order.
 SELECT ord FROM memory WHERE namespace = %(namespace)s AND ord <= %(upto)s ORDER BY id, part LIMIT %(limit)s FOR UPDATE;
@@ -71,7 +79,8 @@ DELETE FROM change WHERE namespace = %(namespace)s AND (number, id) IN (
 -- stored after the drop began, and forgotten, can be restored.
 DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
     SELECT h.id, h.version FROM history h WHERE h.namespace = %(namespace)s
-      AND (h.changed_at <= (SELECT max(c.at) FROM change c WHERE c.namespace = %(namespace)s AND c.kind = 'dropped')
+      AND (h.changed_at <= coalesce((
+               SELECT max(c.at) FROM change c WHERE c.namespace = %(namespace)s AND c.kind = 'dropped'), 'infinity')
            OR h.forgotten_at IS NULL AND NOT EXISTS (
                SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = h.id)) LIMIT %(limit)s);
 

@@ -127,7 +127,8 @@ DELETE FROM history h WHERE namespace = %(namespace)s AND id = ANY(%(gone)s) AND
 -- purge_earlier --
 -- Delete softly forgotten memories, by id and time of forgetting.
 DELETE FROM history WHERE namespace = %(namespace)s
-  AND (id, forgotten_at) IN (SELECT * FROM unnest(%(earlier)s::text[], %(times)s::timestamptz[])) RETURNING id;
+  AND (id, forgotten_at) IN (SELECT * FROM unnest(%(earlier)s::text[], %(times)s::timestamptz[]))
+RETURNING id, forgotten_at;
 
 -- purge_link --
 -- Delete the links of ids of which nothing is left; each end by its index.

@@ -19,7 +19,7 @@ WITH existing AS MATERIALIZED (
 ), locked AS MATERIALIZED (
     SELECT id, part FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) ORDER BY id, part FOR UPDATE
 )
-SELECT id, part, locked.id IS NOT NULL FROM existing LEFT JOIN locked USING (id, part) ORDER BY 1, 2;
+SELECT id, part, (id, part) IN (SELECT id, part FROM locked) FROM existing ORDER BY 1, 2;
 
 -- memory_corroborate --
 -- Count a repeat and its time; version and time of the last change stay as they are. Where it is asked for, what another

@@ -363,16 +363,17 @@ WHERE namespace = %(namespace)s AND <open>
 
 -- forget_select --
 -- Lock the memories to forget, in the common order, so that two forgets do not deadlock. One that is not locked was
--- replaced or removed while the lock was waited for: this statement does not see the new row of a replaced one.
+-- replaced or removed while the lock was waited for: this statement does not see the new row of a replaced one. What a
+-- drop takes is forgotten already. IN is looked up by a hash, whatever number of rows the planner expects.
 WITH existing AS MATERIALIZED (
     SELECT id, part, ord FROM memory
-    WHERE namespace = %(namespace)s AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s)) AND <memory_filters>
+    WHERE namespace = %(namespace)s AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s)) AND <kept> AND <memory_filters>
 ), locked AS MATERIALIZED (
     SELECT ord FROM memory
-    WHERE namespace = %(namespace)s AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s)) AND <memory_filters>
+    WHERE namespace = %(namespace)s AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s)) AND <kept> AND <memory_filters>
     ORDER BY id, part FOR UPDATE
 )
-SELECT id, part, ord, locked.ord IS NOT NULL FROM existing LEFT JOIN locked USING (ord) ORDER BY id, part;
+SELECT id, part, ord, ord IN (SELECT ord FROM locked) FROM existing ORDER BY id, part;
 
 -- forget_memory --
 -- Delete memories.

@@ -43,19 +43,14 @@ DELETE FROM change WHERE namespace = :namespace AND number < (
     SELECT max(number) FROM change WHERE namespace = :namespace AND kind = 'dropped');
 
 -- drop_history --
--- Delete the versions from before the drop, also of an id that is used anew since, and those that no memory has. What was
--- stored after the drop began, and forgotten, can be restored.
-DELETE FROM history WHERE namespace = :namespace AND (
-    changed_at <= (SELECT max(at) FROM change WHERE namespace = :namespace AND kind = 'dropped')
-    OR (forgotten_at IS NULL AND id NOT IN (SELECT id FROM memory WHERE namespace = :namespace)));
+-- Delete the earlier versions of dropped memories.
+DELETE FROM history WHERE namespace = :namespace AND id NOT IN (SELECT id FROM memory WHERE namespace = :namespace);
 
 -- drop_link --
--- Delete the links of memories of which nothing is kept.
+-- Delete the links of dropped memories.
 DELETE FROM link WHERE namespace = :namespace AND (
-    from_id NOT IN (SELECT id FROM memory WHERE namespace = :namespace
-                    UNION ALL SELECT id FROM history WHERE namespace = :namespace)
-    OR to_id NOT IN (SELECT id FROM memory WHERE namespace = :namespace
-                     UNION ALL SELECT id FROM history WHERE namespace = :namespace));
+    from_id NOT IN (SELECT id FROM memory WHERE namespace = :namespace)
+    OR to_id NOT IN (SELECT id FROM memory WHERE namespace = :namespace));
 
 -- drop_likeness --
 -- Delete the likeness keys of dropped memories.
