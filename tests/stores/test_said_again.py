@@ -204,10 +204,10 @@ def test_a_memory_that_is_taken_out_of_its_source_during_an_import_is_not_pruned
     mem.import_items(items, owned=owned)
     forget_in = type(mem.store).forget
 
-    def meanwhile(store: Any, *given: Any, **named: Any) -> int:
+    def meanwhile(self: Any, *given: Any, **named: Any) -> int:
         monkeypatch.undo()
         mem.update("b", tags=["mine"])
-        return forget_in(store, *given, **named)
+        return forget_in(self, *given, **named)
 
     monkeypatch.setattr(type(mem.store), "forget", meanwhile)
     report = mem.import_items(items[:1], owned=owned, prune=True)
