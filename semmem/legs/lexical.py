@@ -194,12 +194,13 @@ def bm25(
     row_ids, length = postings.entries["ord"].astype(np.int64), postings.entries["length"]
     sizes = postings.sizes
     if not (positive := tf > 0).all():  # a memory may be about a key that it does not count
-        sizes = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[positive], minlength=len(sizes))
+        sizes = postings.counted()
         tf, row_ids, length = tf[positive], row_ids[positive], length[positive]
     if not len(row_ids):
         return row_ids, np.zeros(0), np.zeros(0, dtype=np.int64)
     average = postings.length / max(postings.memories, 1) or 1.0
-    key_dfs = zip(postings.keys.tolist(), postings.df().tolist(), strict=True)
+    dfs = sizes if postings.of_today is None else postings.of_today  # as df(), which would count once more
+    key_dfs = zip(postings.keys.tolist(), dfs.tolist(), strict=True)
     weights = np.array([counts[key] * _idf(postings.memories, df) for key, df in key_dfs])
     share = tf / (tf + k1 * (1 - b + b * length / average))
     share *= np.repeat(weights, sizes)

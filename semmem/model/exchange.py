@@ -317,15 +317,17 @@ class Postings:
     entries: NDArray[Any]
     of_today: NDArray[np.int64] | None = None
 
-    def df(self) -> NDArray[np.int64]:
-        """Return for each key how many memories of today count it; some have it only as their subject."""
+    def counted(self) -> NDArray[np.int64]:
+        """Return for each key how many of its entries count it; some memories have it only as their subject."""
         import numpy as np
 
-        if self.of_today is not None:
-            return self.of_today
         if (counts := self.entries["count"] > 0).all():
             return self.sizes
         return np.bincount(np.repeat(np.arange(len(self.sizes)), self.sizes)[counts], minlength=len(self.sizes))
+
+    def df(self) -> NDArray[np.int64]:
+        """Return for each key how many memories of today count it."""
+        return self.counted() if self.of_today is None else self.of_today
 
     def items(self) -> list[tuple[int, NDArray[Any]]]:
         """Return each key with its entries, keys ascending."""

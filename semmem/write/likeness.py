@@ -219,7 +219,8 @@ class Likeness:
         links = by_namespace(found)
         contradicts: dict[Name, tuple[str, ...]] = defaultdict(tuple)
         try:
-            each = {n: Comparison(some, links.get(n, ()), _began(n, groups)) for n, some in row_ids.items()}
+            began = _began(groups)
+            each = {n: Comparison(some, links.get(n, ()), began[n]) for n, some in row_ids.items()}
             for namespace in self._life.compared(each) if each else ():
                 self.catch_up(namespace)
         except SemmemError as error:  # the memories are committed and noted, so nothing is raised
@@ -262,7 +263,7 @@ class Likeness:
         ]
         links = by_namespace(compared(groups, self._policy)).get(namespace, ())
         row_ids = [one.row_id for one in some]
-        life.compared({namespace: Comparison(row_ids, links, _began(namespace, groups))})
+        life.compared({namespace: Comparison(row_ids, links, _began(groups)[namespace])})
         return len(keys)
 
     def maintain(self) -> dict[str, int]:
@@ -340,9 +341,14 @@ def _text(memory: Memory, row_id: int, at: datetime | None, place: int) -> Text:
     )
 
 
-def _began(namespace: str, groups: Iterable[Group]) -> dict[str, float]:
-    """Return when the text of each memory of a namespace began that was compared."""
-    return {one.name[1]: one.at[0] for text, others in groups for one in (text, *others) if one.name[0] == namespace}
+def _began(groups: Iterable[Group]) -> Mapping[str, Mapping[str, float]]:
+    """Return when the text of each memory began that was compared, by namespace and id; of other namespaces nothing."""
+    began: dict[str, dict[str, float]] = defaultdict(dict)
+    for text, others in groups:
+        for one in (text, *others):
+            namespace, id = one.name
+            began[namespace][id] = one.at[0]
+    return began
 
 
 def _other(namespace: str, one: Similar, place: int) -> Text:
