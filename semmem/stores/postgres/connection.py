@@ -89,6 +89,9 @@ _CONNECT_S = 10
 _CANCEL_S = 1.0
 """Seconds in which a server has to take the cancelling of a statement."""
 
+_COMMIT_S = 10.0
+"""Seconds in which the server has to say how the transaction of a lost connection has ended."""
+
 _AT_ONCE_S = 0.01
 """Seconds for which work that can do without a connection waits for one."""
 
@@ -563,14 +566,52 @@ class Pooled:
         rows = self.together(*queries) if len(queries) > 1 else [self.rows(*one) for one in queries]
         return [(place, group_rows) for (place, _, _), group_rows in zip(groups, rows, strict=True)]
 
-    def transaction(
-        self, work: Callable[[Connection], T], on_loss: Callable[[], object] = lambda: None, *, patient: bool = True
-    ) -> T:
+    def transaction(self, work: Callable[[Connection], T], *, patient: bool = True) -> T:
+        """Run ``work`` in a transaction; it may be repeated after it was committed, see ``run``."""
+
         def run(connection: Connection) -> T:
             with connection.transaction():
                 return work(connection)
 
-        return self.run(run, on_loss, patient=patient)
+        return self.run(run, patient=patient)
+
+    def transaction_once(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work`` in a transaction; where the answer to its commit is lost, the server is asked how it ended.
+
+        For work that differs when it is repeated: it counts, or says how many there were.
+        """
+        done: list[tuple[str, T]] = []
+
+        def run(connection: Connection) -> T:
+            if done and _was_committed(connection, done[0][0]):
+                return done[0][1]
+            with connection.transaction():
+                result = work(connection)
+                (id,) = only(connection.execute(_SQL["transaction_id"]))
+                done[:] = [(id, result)]
+            return result
+
+        return self.run(run)
+
+
+def _was_committed(connection: Connection, id: str) -> bool:
+    """Return whether a transaction was committed; waits while the server still ends it. Raises StoreUnavailable.
+
+    ``pg_xact_status`` is PostgreSQL's own answer to a client that was cut off during its COMMIT.
+    """
+    end = time.monotonic() + _COMMIT_S
+    while True:
+        try:
+            (status,) = only(connection.execute(_SQL["transaction_status"], {"id": id}))
+        except psycopg.errors.InvalidParameterValue:  # a server that took over before it came to this transaction
+            return False
+        if status != "in progress":
+            return bool(status == "committed")
+        if time.monotonic() > end:
+            raise StoreUnavailable(
+                "The database server does not say whether the last change was stored; look before you try again."
+            )
+        time.sleep(_PAUSE)
 
 
 def bounded(conninfo: str) -> str:

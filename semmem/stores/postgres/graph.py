@@ -178,7 +178,7 @@ class PostgresGraph:
             connection.execute(_SQL["namespace_count"], {"namespace": namespace, "memories": 0, "length": 0})
             return True
 
-        return self._pool.transaction(work)
+        return self._pool.transaction_once(work)
 
     def concept_counts(self, namespace: str, like: str | None, limit: int) -> list[tuple[int, str, int, int]]:
         """Return (key, name, df, subjects) of the names of a namespace, the most mentioned first."""

@@ -180,7 +180,6 @@ class PostgresLinks:
 
     def unlink(self, namespace: str, from_id: str, type: str, to_id: str) -> bool:
         """Remove one link; return whether it existed."""
-        earlier_removals: list[bool] = []
 
         def work(connection: Connection) -> bool:
             connection.execute(_SQL["namespace_own"], {"namespace": namespace})
@@ -188,10 +187,9 @@ class PostgresLinks:
             removals = connection.execute(_SQL["link_remove"], which).fetchall()
             if removals:
                 count_change(connection, namespace, _NOTHING, fates_of((), removals))
-                earlier_removals.append(True)
-            return bool(removals or earlier_removals)
+            return bool(removals)
 
-        return self._pool.transaction(work)
+        return self._pool.transaction_once(work)
 
     def links(self, namespace: str, ids: Collection[str]) -> Sequence[Link]:
         """Return the links from and to some memories, in order; links to a missing memory are left out."""
@@ -216,7 +214,7 @@ class PostgresLinks:
         contents: Mapping[str, bytes] = MappingProxyType({}),
     ) -> frozenset[str]:
         """Add, for each id, how often it was remembered again just now; return the ids that were; see LifeStore."""
-        return self._pool.transaction(
+        return self._pool.transaction_once(
             partial(corroborate, namespace=namespace, times=times, besides=besides, contents=contents)
         )
 

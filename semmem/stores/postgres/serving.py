@@ -112,4 +112,4 @@ class PostgresServing:
             for key in changed:
                 connection.execute(_SQL["key_add"], {"id": key["id"], "key": Jsonb(dict(key))})
 
-        self._store.transaction(work)
+        self._store.transaction_once(work)

@@ -175,20 +175,17 @@ class PostgresStore(Pooled):
         by: str | None = None,
     ) -> int:
         """Remove memories and all data derived from them; return how many whole memories."""
-        counts: list[int] = []
 
         def work(connection: Connection) -> int:
-            # if the answer to a commit was lost, the work is repeated and finds nothing left to count
-            counts.append(forget.forget(connection, namespace, id, filters, dry_run=dry_run, soft=soft, by=by))
-            return max(counts)
+            return forget.forget(connection, namespace, id, filters, dry_run=dry_run, soft=soft, by=by)
 
-        return self.transaction(work)
+        return self.transaction(work) if dry_run else self.transaction_once(work)
 
     def forget_namespace(self, namespace: str, *, dry_run: bool) -> int:
         """Forget all memories of a namespace, expired ones too, and its settings; return how many memories."""
         if dry_run:
             return self.forget(namespace, None, Filters(), dry_run=True, soft=True)
-        count, upto = self.transaction(partial(forget.begin_drop, namespace=namespace))
+        count, upto = self.transaction_once(partial(forget.begin_drop, namespace=namespace))
         try:
             self.drop(namespace, upto)
         except StoreUnavailable as error:

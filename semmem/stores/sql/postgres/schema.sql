@@ -87,6 +87,14 @@ SET hnsw.ef_search TO 200; SET hnsw.iterative_scan TO relaxed_order; SET hnsw.ma
 -- connection has made before stays, so what a writer also asks outside its transaction it asks by plan_for_these.
 SET LOCAL enable_seqscan TO off;
 
+-- transaction_id --
+-- Return the number of this transaction, by which its end can be asked for later.
+SELECT pg_current_xact_id()::text;
+
+-- transaction_status --
+-- Return how a transaction ended: committed, aborted or in progress; NULL where the server no longer knows it.
+SELECT pg_xact_status(%(id)s::xid8);
+
 -- log_end --
 -- Return where the write-ahead log ends: behind all that is committed, also what is not on disk yet. At the beginning of a
 -- segment or a page it is behind the header, of 40 or 24 bytes, which no standby has replayed before the next record.

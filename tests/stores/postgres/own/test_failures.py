@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import psycopg
 import pytest
 
 from semmem.client.memory import Semmem
+from semmem.interfaces.http.keys import StoredKeys
 from semmem.model.errors import StoreUnavailable
-from semmem.stores.postgres import forget
+from semmem.stores.postgres import connection, forget
 from tests.stores.postgres.own.opening import NOTE, connect, database, refused, whole
 from tests.stores.postgres.own_server import Own
 from tests.waiting import until
@@ -121,17 +123,75 @@ def test_a_connection_that_is_cut_in_the_middle_is_made_anew_and_the_work_done(
     assert mem.stats().memories == {"remembering": 2, "forgetting": 0}.get(what, 1)
 
 
-@pytest.mark.parametrize("what", ["remembering", "forgetting"])
+def seen_again(mem: Semmem) -> int:
+    assert mem.store.life is not None
+    mem.store.life.corroborate("default", {"key": 1})
+    return mem.get("key").seen_count
+
+
+def rotated(mem: Semmem) -> str:
+    keys = stored_keys(mem)
+    keys.rotate("writer", overlap=timedelta(days=1))
+    return " ".join(key.name for key in keys.list())
+
+
+def stored_keys(mem: Semmem) -> StoredKeys:
+    assert mem.store.serving is not None
+    return StoredKeys(mem.store.serving)
+
+
+def let_in(mem: Semmem, text: str) -> str | None:
+    """Return the name of a key that a server over this store takes."""
+    key = stored_keys(mem).find(f"Bearer {text}")
+    return None if key is None else key.name
+
+
+WORK_ONCE: dict[str, tuple[Callable[[Semmem], Any], Any, int]] = {
+    "remembering": (*WORK["remembering"], 2),
+    "forgetting": (*WORK["forgetting"], 0),
+    "dropping": (lambda mem: mem.drop_namespace("default"), 1, 0),
+    "remembering again": (seen_again, 2, 1),
+    "merging": (lambda mem: mem.merge_concepts("Ada Lovelace", "Lady Lovelace"), None, 1),
+    "unlinking": (lambda mem: mem.unlink("key", "see-also", "key too"), True, 1),
+    "making a key": (lambda mem: let_in(mem, stored_keys(mem).add("reader")[1]), "reader", 1),
+    "rotating a key": (rotated, "writer writer", 1),
+    "removing a key": (lambda mem: stored_keys(mem).remove("writer").name, "writer", 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WORK_ONCE)
 def test_an_answer_to_a_commit_that_is_lost_does_the_work_once_and_counts_it(own: Own, url: str, what: str) -> None:
-    work, outcome = WORK[what]
+    work, outcome, memories = WORK_ONCE[what]
     with connect(url) as mem:
         mem.remember(NOTE, id="key")
+        if what in ("merging", "unlinking"):
+            mem.remember("Lady Lovelace repairs the radio.", id="key too", namespace="default")
+            mem.link("key", "see-also", "key too")
+            memories += 1
+        stored_keys(mem).add("writer", right="write")
     with Cutter(own.port) as cutter, connect(url.replace(f":{own.port}/", f":{cutter.port}/")) as mem:
         cutter.armed = True
         assert work(mem) == outcome
         assert not cutter.armed
-        assert mem.stats().memories == {"remembering": 2, "forgetting": 0}[what]
+        assert mem.stats().memories == memories
     whole(own, url)
+
+
+def test_the_end_of_a_transaction_whose_connection_is_lost_is_asked_for(
+    own: Own, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_COMMIT_S", 0.1)
+    with connect(url) as mem, psycopg.connect(own.url(database(url))) as other, mem.store.own_connection() as looking:
+        for end, outcome in ((other.commit, True), (other.rollback, False)):
+            (id,) = other.execute("SELECT pg_current_xact_id()::text").fetchone() or ("",)
+            with pytest.raises(StoreUnavailable) as caught:
+                connection._was_committed(looking, id)
+            assert str(caught.value) == (
+                "The database server does not say whether the last change was stored; look before you try again."
+            )
+            end()
+            assert connection._was_committed(looking, id) is outcome
+        assert connection._was_committed(looking, str(int(id) + 1_000_000)) is False  # a server that came later
 
 
 def test_a_server_that_restarts_between_two_recalls_and_under_a_write_is_not_noticed(
