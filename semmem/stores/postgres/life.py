@@ -351,8 +351,12 @@ def history_parameters(ids: Collection[str], by: str | None) -> dict[str, Any]:
     return {"ids": sorted(ids), "by": Jsonb({} if by is None else dict.fromkeys(ids, by)), "forgotten": True}
 
 
-def take_back(connection: Connection, rows: Sequence[Row]) -> None:
-    """Remove the restored memories from the history. Raises Conflict where another process was faster."""
+def take_back(connection: Connection, rows: Sequence[Row]) -> dict[str, datetime]:
+    """Remove the restored memories from the history. Raises Conflict where another process was faster.
+
+    Returns when the first of each namespace was forgotten.
+    """
+    earliest: dict[str, datetime] = {}
     for row in rows:
         namespace, id = row.name
         which = {"namespace": namespace, "id": id, "version": row.memory.version}
@@ -360,3 +364,5 @@ def take_back(connection: Connection, rows: Sequence[Row]) -> None:
         if history_row is None:
             raise Conflict(f"{id!r} is not forgotten any more; look at its history.", names=frozenset((row.name,)))
         connection.execute(_SQL["history_return"], {**which, "forgotten_at": history_row[0]})
+        earliest[namespace] = min(history_row[0], earliest.get(namespace, history_row[0]))
+    return earliest

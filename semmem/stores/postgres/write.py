@@ -11,6 +11,8 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from psycopg.errors import SerializationFailure
@@ -59,13 +61,14 @@ def write(
     place = _Numbers(connection, ordered, numbers)
     replaced, stale, removal_counts, seen_by_namespace = _take_place(connection, ordered, place)
     if restorations := [row for row in wholes if row.restores]:
-        take_back(connection, restorations)
+        place.takes(earliest=take_back(connection, restorations))
     writable = [r for r in wholes if r.name not in stale]
     cursors = [place.send(some) for some in _in_turns(writable)]
     grounds = (
         {} if backlog is None else {n: ask_grounds(connection, n, rows) for n in by_namespace(r.name for r in writable)}
     )
     row_ids, lived_before = _stored(cursors, writable)
+    place.check_takes()
     new = {(namespace, id) for namespace, id, _ in row_ids}
     restored = rows_by_namespace([row for row in restorations if row.name in new]).items()
     sent(connection, "history_seen", ((namespace, _seen(rows)) for namespace, rows in restored))
@@ -200,8 +203,26 @@ class _Numbers:
         self._count = Counter(row.memory.namespace for row in rows)
         self._common = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
         self._counts_sent: Counter[str] = Counter()
+        self._takes: list[Cursor] = []
 
-    def lock(self) -> None:
+    def takes(
+        self, least: Mapping[str, int] = MappingProxyType({}), earliest: Mapping[str, datetime] = MappingProxyType({})
+    ) -> None:
+        """Lock the namespaces, and ask whether drops take what the batch has taken out of them; see ``check_takes``.
+
+        That are row ids of memories that it replaces, from ``least`` on, and versions that it brings back, which were
+        forgotten at ``earliest`` or later.
+        """
+        self._lock()
+        taken = {n: {"least": least.get(n), "earliest": earliest.get(n)} for n in sorted({*least, *earliest})}
+        self._takes += sent(self._connection, "namespace_takes", taken.items()).values()
+
+    def check_takes(self) -> None:
+        """Raise SerializationFailure, which repeats the batch, where a drop takes what it would store anew."""
+        if any(is_taken for cursor in self._takes for (is_taken,) in cursor.fetchall()):
+            raise SerializationFailure("The namespace was dropped while memories of it were changed.")
+
+    def _lock(self) -> None:
         """Lock the rows of the namespaces, in order, until the commit."""
         if self._before is None:
             self._take()
@@ -299,7 +320,7 @@ def _take_place(
             untitled.add(namespace)
     seen_by_namespace = {n: seen_counts(connection, n, some) for n, some in seen_row_ids.items() if some}
     deletions = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in row_ids.items()}
-    numbers.lock()
+    numbers.takes(least={namespace: min(some) for namespace, some in row_ids.items()})
     untitled |= {n for n, trim in trims.items() if trim is not None and trim.rowcount > 0}  # the deletions waited
     for namespace in sorted(untitled):
         erase(connection, namespace)  # the saved model may hold titles that are not kept any more

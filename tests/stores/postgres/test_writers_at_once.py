@@ -18,7 +18,7 @@ from semmem.client.memory import Semmem
 from semmem.model.errors import StoreUnavailable
 from semmem.model.history import Access
 from semmem.model.store import life_of
-from semmem.stores.postgres import forget, postings, upkeep
+from semmem.stores.postgres import forget, postings, upkeep, write
 from semmem.stores.sql_files import statements
 from tests.stores.audit import check, sql
 from tests.waiting import until
@@ -194,6 +194,44 @@ def test_what_a_drop_takes_cannot_be_forgotten_softly_and_brought_back(mem: Semm
         mem.forget("a")
     rest()
     assert mem.forgotten() == []
+
+
+def test_what_a_drop_takes_can_be_neither_changed_nor_brought_back_nor_seen(mem: Semmem) -> None:
+    mem.remember_many([{"text": f"Ferry {id} left.", "id": id} for id in "abc"])
+    mem.update("a", text="Ferry a came back.")
+    mem.forget("c")
+    before = datetime.now(UTC)
+    rest = begun_to_drop(mem)
+    for verb in (mem.restore_memory, mem.history, partial(mem.get, as_of=before), partial(mem.update, pinned=True)):
+        for id in "ac":
+            with pytest.raises(semmem.NotFound):
+                verb(id)
+    assert (mem.forgotten(), list(mem.recall("ferry", as_of=before))) == ([], [])
+    rest()
+    assert (list(mem.list()), mem.forgotten()) == ([], [])
+    check(mem)
+
+
+@pytest.mark.parametrize(("verb", "error"), [("update", semmem.NotFound), ("restore", semmem.Conflict)])
+def test_what_is_changed_or_brought_back_while_a_drop_begins_goes_with_it(
+    mem: Semmem, verb: str, error: type[semmem.SemmemError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.remember_many([{"text": f"Ferry {id} left.", "id": id} for id in "ab"])
+    mem.forget("b")
+    takes, rest = write._Numbers.takes, list[Callable[[], None]]()
+
+    def begun(numbers: Any, **taken: Any) -> None:
+        monkeypatch.undo()
+        with ThreadPoolExecutor(1) as pool:
+            rest.append(pool.submit(begun_to_drop, mem).result(60))
+        takes(numbers, **taken)
+
+    monkeypatch.setattr(write._Numbers, "takes", begun)
+    with pytest.raises(error):
+        mem.update("a", pinned=True) if verb == "update" else mem.restore_memory("b")
+    rest[0]()
+    assert (list(mem.list()), mem.forgotten()) == ([], [])
+    check(mem)
 
 
 @pytest.mark.parametrize("ahead", [False, True])

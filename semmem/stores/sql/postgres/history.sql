@@ -1,7 +1,7 @@
 -- history_list --
 -- Return the versions of a memory, oldest first, with who ended each and when; the present one comes last.
 SELECT <version_columns>, changed_by, changed_at, forgotten_at
-FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND <open>
+FROM history h WHERE namespace = %(namespace)s AND id = %(id)s AND <open> AND <undropped>
 UNION ALL
 SELECT <memory_columns>, NULL, NULL, NULL
 FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0 AND <open> AND <kept>
@@ -64,14 +64,15 @@ WHERE h.namespace = %(namespace)s AND h.id = ANY(%(ids)s) AND h.forgotten_at IS 
 -- history_forgotten --
 -- Return and lock the memory last softly forgotten under an id, with its vectors.
 SELECT <version_columns>, payload, text_at, vectors
-FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NOT NULL AND <open>
+FROM history h
+WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NOT NULL AND <open> AND <undropped>
 ORDER BY version DESC LIMIT 1;
 
 -- history_all_forgotten --
 -- Return the softly forgotten memories, each as it was last, with who forgot it and when; the latest first. An id that
 -- was remembered anew is left out.
 SELECT <version_columns>, changed_by, forgotten_at FROM history AS h
-WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL AND <open>
+WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL AND <open> AND <undropped>
   AND NOT EXISTS (SELECT 1 FROM history AS l WHERE l.namespace = h.namespace AND l.id = h.id AND l.version > h.version
                   AND l.forgotten_at IS NOT NULL)
   AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = h.namespace AND m.id = h.id)
@@ -79,8 +80,9 @@ ORDER BY forgotten_at DESC, id LIMIT %(limit)s;
 
 -- history_take --
 -- Remove the version that is restored as a memory; no row where another process was faster, also one that restored it,
--- changed it and forgot a later version since.
+-- changed it and forgot a later version since. What a drop takes is gone already.
 DELETE FROM history h WHERE namespace = %(namespace)s AND id = %(id)s AND version = %(version)s AND forgotten_at IS NOT NULL
+  AND <undropped>
   AND NOT EXISTS (SELECT FROM history l WHERE l.namespace = h.namespace AND l.id = h.id AND l.version > h.version
                   AND l.forgotten_at IS NOT NULL)
 RETURNING forgotten_at;
@@ -202,10 +204,10 @@ ORDER BY id, part LIMIT %(limit)s FOR UPDATE;
 -- Return the version of a memory that was valid at a time: the last that had begun, if it had not ended.
 SELECT * FROM (
     SELECT <version_columns>
-    FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NULL AND <open>
+    FROM history h WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NULL AND <open> AND <undropped>
     UNION ALL
     SELECT <memory_columns>
-    FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0 AND <open>) AS v
+    FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0 AND <open> AND <kept>) AS v
 WHERE coalesce(valid_from, updated_at) <= %(at)s::timestamptz
   AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = v.id AND m.part = 0
               AND (m.expires_at IS NULL OR m.expires_at > now()))
@@ -219,6 +221,6 @@ FROM (SELECT DISTINCT ON (h.id) h.* FROM history h
         AND coalesce(h.valid_from, h.updated_at) <= %(at)s::timestamptz
       ORDER BY h.id, h.version DESC) AS v
 JOIN memory m ON m.namespace = %(namespace)s AND m.id = v.id AND m.part = 0
-WHERE <open> AND NOT v.sensitive AND v.entries IS NOT NULL AND (v.valid_to IS NULL OR v.valid_to > %(at)s::timestamptz)
+WHERE <open> AND <kept> AND NOT v.sensitive AND v.entries IS NOT NULL AND (v.valid_to IS NULL OR v.valid_to > %(at)s::timestamptz)
   AND coalesce(m.valid_from, m.updated_at) > %(at)s::timestamptz AND (m.expires_at IS NULL OR m.expires_at > now())
 ORDER BY v.id LIMIT %(limit)s;

@@ -77,8 +77,9 @@ FROM memory m JOIN embedding e USING (namespace, ord)
 WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s);
 
 -- replace_select --
--- Lock the memories to replace, with their parts, in the common order.
-SELECT id, part, ord, version, payload, created_at FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s)
+-- Lock the memories to replace, with their parts, in the common order. What a drop takes is gone already.
+SELECT id, part, ord, version, payload, created_at FROM memory
+WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND <kept>
 ORDER BY id, part FOR UPDATE;
 
 -- memory_get --

@@ -6,6 +6,11 @@ NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = %(namespace)s AND o.st
 -- What a drop of the namespace that goes on, or was cut short, has not forgotten.
 ord > coalesce((SELECT d.dropping FROM namespace d WHERE d.namespace = %(namespace)s), 0)
 
+-- <undropped> --
+-- Of the versions h, what a drop of the namespace that goes on, or was cut short, has not forgotten.
+NOT EXISTS (SELECT FROM namespace d JOIN change c ON c.namespace = d.namespace AND c.kind = 'dropped'
+            WHERE d.namespace = %(namespace)s AND d.dropping IS NOT NULL AND c.at >= h.changed_at)
+
 -- <unmoved> --
 -- A cast that fails, with these words, where the namespace of the row is being moved; see errors.py.
 CASE WHEN still IS NOT NULL THEN ('namespace_is_still: ' || state)::integer END
@@ -52,6 +57,12 @@ RETURNING ords, makers, dropping, language, most_memories IS NOT NULL OR most_by
 -- namespace_own --
 -- Lock the namespace's row until the commit: after the rows of memories, before any row of postings.
 SELECT ords, dropping, <unmoved> FROM namespace WHERE namespace = %(namespace)s FOR NO KEY UPDATE;
+
+-- namespace_takes --
+-- Return, under that lock, whether a drop takes one of these row ids, or a version that was put into the history then.
+SELECT n.dropping >= %(least)s::bigint OR n.dropping IS NOT NULL AND %(earliest)s::timestamptz <= (
+    SELECT max(c.at) FROM change c WHERE c.namespace = %(namespace)s AND c.kind = 'dropped')
+FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- namespace_hold --
 -- Keep a rename from beginning until the commit; for what is written without the lock of the row.
