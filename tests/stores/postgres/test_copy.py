@@ -218,6 +218,22 @@ def test_a_store_that_holds_anything_else_is_refused(filled: str, other_url: str
         assert mem.get("mine").text == "Mine again."
 
 
+def test_what_is_remembered_while_a_copy_finds_the_target_empty_stays(
+    filled: str, other_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = postgres_tables.lock
+    with semmem.connect(other_url, embedder="hashing") as mem:
+
+        def remembered(connection: Any, all: Any) -> None:
+            mem.remember("Mine.", id="mine")
+            lock(connection, all)
+
+        monkeypatch.setattr(postgres_tables, "lock", remembered)
+        with pytest.raises(InvalidInput, match=r"not empty \(1 memories\); copy into an empty store"):
+            semmem.copy(filled, other_url)
+        assert mem.get("mine").text == "Mine."
+
+
 def test_the_unfinished_copy_of_another_store_is_refused(filled: str, other_url: str) -> None:
     semmem.copy(filled, other_url)
     note = """UPDATE meta SET value = '{"source": "another", "finished": null, "tables": {}}' WHERE key = 'copy'"""

@@ -165,16 +165,9 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
     with store.lasting() as connection, alone(connection):
         placing = nodes.placing(connection, new=False)
         with _fitting(file), placing, connection.transaction(), zipfile.ZipFile(file) as archive:
-            if memories := only(connection.execute(_SQL["move_size"]))[0]:
-                raise InvalidInput(
-                    f"The store is not empty ({memories:,} memories); restore into an empty one, such as "
-                    "--url embedded:NEW_FOLDER, or forget its memories first."
-                )
-            if forgotten := only(connection.execute(_SQL["move_kept"]))[0]:
-                raise InvalidInput(
-                    f"The store keeps {forgotten:,} forgotten memories that can still be brought back; restore into an "
-                    "empty one, such as --url embedded:NEW_FOLDER, or forget them for good first (--hard)."
-                )
+            _check_empty(connection)
+            postgres_tables.lock(connection, postgres_tables.tables(connection))
+            _check_empty(connection)  # again: somebody may have remembered something meanwhile
             erase(connection)
             if manifest["schema"] < newest:
                 connection.execute(_SQL["move_drop"])
@@ -193,6 +186,20 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
             memories = only(connection.execute(_SQL["move_size"]))[0]
         postgres_tables.analyze(connection, postgres_tables.tables(connection))
     return _report(file, {**manifest, "memories": memories}, started)
+
+
+def _check_empty(connection: Connection) -> None:
+    """Raise InvalidInput where the store holds memories, or forgotten ones that can be brought back."""
+    if memories := only(connection.execute(_SQL["move_size"]))[0]:
+        raise InvalidInput(
+            f"The store is not empty ({memories:,} memories); restore into an empty one, such as "
+            "--url embedded:NEW_FOLDER, or forget its memories first."
+        )
+    if forgotten := only(connection.execute(_SQL["move_kept"]))[0]:
+        raise InvalidInput(
+            f"The store keeps {forgotten:,} forgotten memories that can still be brought back; restore into an "
+            "empty one, such as --url embedded:NEW_FOLDER, or forget them for good first (--hard)."
+        )
 
 
 def _note(connection: Connection) -> None:

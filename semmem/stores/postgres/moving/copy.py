@@ -151,11 +151,9 @@ class _Copy:
         """Decide how to fill the target, and record in it which source it is a copy of."""
         rows = self._two.execute(_SQL["meta_get"], {"key": NOTE}).fetchall()
         note = rows[0][0] if rows else {}
-        memories = only(self._two.execute(_SQL["move_size"]))[0]
-        forgotten = only(self._two.execute(_SQL["move_kept"]))[0]
         if note.get("source") == self._note["source"] and note.get("finished") is None:
             self._again = True
-        elif (memories or forgotten) and note.get("source") == self._note["source"]:
+        elif any(self._held()) and note.get("source") == self._note["source"]:
             digests = {table.name: postgres_tables.digest(self._two, table).as_json() for table in tables}
             if _together(digests) != note["finished"]:
                 raise InvalidInput(
@@ -163,15 +161,29 @@ class _Copy:
                     "changes; copy into an empty store."
                 )
             self._again = True
-        elif memories or forgotten:
-            whose = "the unfinished copy of another store" if note and note.get("finished") is None else "not empty"
-            what = f"{memories:,} memories" if memories else f"{forgotten:,} forgotten memories that can be taken back"
-            raise InvalidInput(f"The target is {whose} ({what}); copy into an empty store.")
+        else:
+            self._check_empty(note)
         with self._two.transaction():
+            if not self._again:
+                postgres_tables.lock(self._two, tables)
+                self._check_empty(note)  # again: somebody may have remembered something meanwhile
             erase(self._two)
             if not self._again:
                 postgres_tables.clear(self._two, tables)
             self._write_note()
+
+    def _check_empty(self, note: Mapping[str, Any]) -> None:
+        """Raise InvalidInput where the target holds memories."""
+        memories, forgotten = self._held()
+        if memories or forgotten:
+            whose = "the unfinished copy of another store" if note and note.get("finished") is None else "not empty"
+            what = f"{memories:,} memories" if memories else f"{forgotten:,} forgotten memories that can be taken back"
+            raise InvalidInput(f"The target is {whose} ({what}); copy into an empty store.")
+
+    def _held(self) -> tuple[int, int]:
+        """Return how many memories the target holds, and how many forgotten ones that can be taken back."""
+        memories, forgotten = (only(self._two.execute(_SQL[name]))[0] for name in ("move_size", "move_kept"))
+        return memories, forgotten
 
     def _write_note(self) -> None:
         self._two.execute(_SQL["meta_set"], {"key": NOTE, "value": Jsonb(self._note)})

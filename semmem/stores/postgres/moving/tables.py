@@ -43,6 +43,7 @@ __all__ = [
     "index_vectors",
     "indexed",
     "load",
+    "lock",
     "read",
     "snapshot",
     "tables",
@@ -288,6 +289,11 @@ def holds(connection: Connection, table: Table, after: Key, upto: Key) -> bool:
 def delete(connection: Connection, table: Table, after: Key, upto: Key) -> None:
     """Remove a range."""
     connection.execute(_composed("move_delete", table=table.place, range=table.range(after, upto)))
+
+
+def lock(connection: Connection, all: Sequence[Table]) -> None:
+    """Let nobody else read or write the tables until the commit, before they are found to be empty."""
+    connection.execute(_composed("move_lock", tables=_places(all)))
 
 
 def clear(connection: Connection, all: Sequence[Table]) -> None:

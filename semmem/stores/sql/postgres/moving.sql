@@ -40,6 +40,10 @@ SELECT count(*) > 0 FROM {table} WHERE {range};
 -- Delete a range whose rows differ from the source.
 DELETE FROM {table} WHERE {range};
 
+-- move_lock --
+-- Let nobody else read or write the tables until the commit.
+LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE;
+
 -- move_clear --
 -- Empty the tables of a store without memories.
 TRUNCATE {tables};

@@ -114,6 +114,22 @@ def test_the_same_store_can_be_filled_again_after_it_was_cleared(filled: Semmem,
     assert asked(url_of(filled)) == answers
 
 
+def test_what_is_remembered_while_a_restore_finds_the_store_empty_stays(
+    filled: Semmem, empty: Semmem, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = postgres_tables.lock
+
+    def remembered(connection: Any, all: Any) -> None:
+        with semmem.connect(url_of(empty), embedder="hashing") as other:
+            other.remember("Mine.", id="mine")
+        lock(connection, all)
+
+    monkeypatch.setattr(postgres_tables, "lock", remembered)
+    with pytest.raises(InvalidInput, match=r"The store is not empty \(1 memories\); restore into an empty one"):
+        empty.restore(file)
+    assert empty.get("mine").text == "Mine."
+
+
 def test_a_store_that_is_not_empty_is_left_alone(filled: Semmem, empty: Semmem, file: Path) -> None:
     empty.remember("Mine.", id="mine")
     before = rows(url_of(empty))
