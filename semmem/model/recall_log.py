@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args, overload
 
 __all__ = [
+    "GONE_MEANWHILE",
     "OUTCOMES",
     "LogFilters",
     "LoggedHit",
@@ -147,6 +148,9 @@ class LogFilters:
 
 
 # ---------------------------------------------------------------------- as stores keep it
+
+
+GONE_MEANWHILE = "A memory of this recall was forgotten for good meanwhile, so the recall is not logged."
 
 
 def hits_within(entry: LoggedRecall, namespace: str) -> dict[str, dict[str, Any]]:

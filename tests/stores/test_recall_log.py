@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import semmem
+from semmem.client import recall_log
 from semmem.model.process.asker import asked_through
 from semmem.model.recall_log import LoggedRecall
 from semmem.model.store import Keep
@@ -239,6 +240,26 @@ def test_a_hard_forget_leaves_nothing_in_the_log(mem: semmem.Semmem) -> None:
     mem.recall("crowns")
     mem.forget("zeppelin", hard=True)
     assert [one.question for one in mem.recalls()] == ["crowns"]
+
+
+def test_a_recall_whose_memory_is_forgotten_for_good_before_it_is_logged_is_not_logged(
+    opened: Opened, mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = recall_log.note_recall
+
+    def forgotten(*given: Any, **named: Any) -> str:
+        monkeypatch.undo()
+        with opened() as other:
+            other.forget("nine", hard=True)
+        return note(*given, **named)
+
+    monkeypatch.setattr(recall_log, "note_recall", forgotten)
+    found = mem.recall("nine ferry")
+    why = "A memory of this recall was forgotten for good meanwhile, so the recall is not logged."
+    assert (found.id, dict(found.degraded)) == (None, {"log": why})
+    assert not mem.recalls()
+    mem.forget("crowns")  # which can be brought back
+    assert mem.recall("ferry of whom").id is not None
 
 
 def test_a_hard_forget_leaves_no_byte_of_a_logged_question_in_a_file(tmp_path: Path) -> None:

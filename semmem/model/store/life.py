@@ -212,7 +212,10 @@ class RecallStore(Protocol):
     """The log of recalls, what was said of them, which memories recalls returned, and which every context shows."""
 
     def note_recall(self, entry: LoggedRecall) -> None:
-        """Log a recall: for each of its namespaces, the hits of that one. ``at`` is when it is logged."""
+        """Log a recall: for each of its namespaces, the hits of that one. ``at`` is when it is logged.
+
+        Raises NotFound where one of the hits was forgotten for good meanwhile: its question may quote that memory.
+        """
         ...
 
     def recalls(

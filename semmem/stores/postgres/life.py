@@ -15,10 +15,10 @@ from psycopg import Rollback
 from psycopg.types.json import Jsonb
 
 from semmem.model.audit import AuditEntry, AuditFilters, entry_of
-from semmem.model.errors import Conflict
+from semmem.model.errors import Conflict, NotFound
 from semmem.model.exchange import Row
 from semmem.model.history import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
-from semmem.model.recall_log import LogFilters, LoggedRecall, hits_within, logged_of, mark_of
+from semmem.model.recall_log import GONE_MEANWHILE, LogFilters, LoggedRecall, hits_within, logged_of, mark_of
 from semmem.model.reports import Limits, RelevanceJudgment
 from semmem.model.store.derivations import Mark, Span, marked, spans
 from semmem.model.store.life import ChangeLog, Moving
@@ -154,13 +154,16 @@ class PostgresLife(PostgresLinks):
     def note_recall(self, entry: LoggedRecall) -> None:
         """Log a recall: for each of its namespaces, the hits of that one."""
         names = sorted(entry.namespaces)
+        hits = [hits_within(entry, name) for name in names]
         line = {
             "recall_id": entry.id, "query": entry.question, "recipe": entry.recipe, "interface": entry.interface,
             "agent": entry.agent, "facts": Jsonb({"verb": entry.verb, **entry.facts}), "namespaces": names,
-            "hits": [Jsonb(hits_within(entry, name)) for name in names],
+            "hits": [Jsonb(own) for own in hits],
         }  # fmt: skip
 
         def work(connection: Connection) -> None:
+            if any(own and _are_gone(connection, name, sorted(own)) for name, own in zip(names, hits, strict=True)):
+                raise NotFound(GONE_MEANWHILE)
             for name in names:
                 connection.execute(_SQL["namespace_hold"], {"namespace": name})
             connection.execute(_SQL["log_add"], line)
@@ -205,15 +208,17 @@ class PostgresLife(PostgresLinks):
         """Record with a logged recall which (namespace, id) were useful; return those that do not exist."""
         now = datetime.now(UTC)
         names = by_namespace(judgments)
-        columns = {"namespaces": [name for name, _ in judgments], "ids": [id for _, id in judgments]}
 
         def run(connection: Connection) -> Collection[tuple[str, str]]:
             with connection.transaction() as whole:
+                there: set[tuple[str, str]] = set()
+                for namespace, ids in sorted(names.items()):  # locked, so that no judgment outlives its memory
+                    locked = locked_rows(connection, "access_lock", {"namespace": namespace, "ids": ids})
+                    there |= {(namespace, id) for (id,) in locked}
+                if missing := sorted(set(judgments) - there):
+                    raise Rollback(whole)
                 for namespace in sorted(names):
                     connection.execute(_SQL["namespace_hold"], {"namespace": namespace})
-                there = connection.execute(_SQL["judged_there"], columns).fetchall()
-                if missing := sorted(set(judgments) - set(there)):
-                    raise Rollback(whole)
                 for namespace, ids in sorted(names.items()):
                     marks = [Jsonb(mark_of(judgments[namespace, id], made_by, now)) for id in ids]
                     which = {"namespace": namespace, "recall_id": recall_id, "ids": ids, "marks": marks}
@@ -349,6 +354,17 @@ def _marks(column: Sequence[Sequence[Any]] | None) -> list[Mark]:
 def history_parameters(ids: Collection[str], by: str | None) -> dict[str, Any]:
     """Return the parameters that keep memories of these ids in the history as softly forgotten."""
     return {"ids": sorted(ids), "by": Jsonb({} if by is None else dict.fromkeys(ids, by)), "forgotten": True}
+
+
+def _are_gone(connection: Connection, namespace: str, ids: Sequence[str]) -> bool:
+    """Return whether some memories were forgotten for good; those that exist are locked until the commit.
+
+    So a hard forget either comes first, and is seen here, or finds what this transaction writes about them.
+    """
+    there = {id for (id,) in locked_rows(connection, "access_lock", {"namespace": namespace, "ids": ids})}
+    absent = sorted({*ids} - there)
+    kept = connection.execute(_SQL["history_ids"], {"namespace": namespace, "ids": absent}).fetchall() if absent else []
+    return len(kept) < len(absent)
 
 
 def take_back(connection: Connection, rows: Sequence[Row]) -> dict[str, datetime]:

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.model.audit import AuditEntry, AuditFilters, entry_of
+from semmem.model.errors import NotFound
 from semmem.model.history import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
-from semmem.model.recall_log import LogFilters, LoggedRecall, hits_within, logged_of, mark_of
+from semmem.model.recall_log import GONE_MEANWHILE, LogFilters, LoggedRecall, hits_within, logged_of, mark_of
 from semmem.model.reports import Limits, RelevanceJudgment
 from semmem.model.store.derivations import Mark, Span, marked
 from semmem.model.store.life import ChangeLog, Moving
@@ -138,9 +139,16 @@ class SqliteLife(SqliteLinks):
             "agent": entry.agent, "facts": json.dumps({"verb": entry.verb, **entry.facts}),
             "at": microsecond(datetime.now(UTC)),
         }  # fmt: skip
-        names = sorted(entry.namespaces)
-        lines = [{**line, "namespace": name, "hits": json.dumps(hits_within(entry, name))} for name in names]
-        self._file._writing(lambda c: c.executemany(_SQL["log_add"], lines))
+        hits = {name: hits_within(entry, name) for name in sorted(entry.namespaces)}
+        lines = [{**line, "namespace": name, "hits": json.dumps(own)} for name, own in hits.items()]
+
+        def run(connection: sqlite3.Connection) -> None:
+            each = [{"namespace": name, "ids": json.dumps([*own])} for name, own in hits.items()]
+            if any(connection.execute(_SQL["log_gone"], which).fetchone()[0] for which in each):
+                raise NotFound(GONE_MEANWHILE)
+            connection.executemany(_SQL["log_add"], lines)
+
+        self._file._writing(run)
 
     def note_audit(self, entries: Sequence[AuditEntry]) -> None:
         """Note a call: one entry for each of its namespaces, all or none."""

@@ -18,6 +18,7 @@ from semmem.client.memory import Semmem
 from semmem.model.errors import StoreUnavailable
 from semmem.model.history import Access
 from semmem.model.store import life_of
+from semmem.model.types import Filters
 from semmem.stores.postgres import forget, postings, upkeep, write
 from semmem.stores.sql_files import statements
 from tests.stores.audit import check, sql
@@ -279,6 +280,23 @@ def test_a_recall_that_is_judged_while_a_sweep_of_the_log_waits_stays(store_url:
 
             assert mem.store.transaction(first).result(60) == 0
         assert [(one.id, one.useful) for one in life_of(mem.store).judgments("default")] == [("a", True)]
+
+
+def test_a_judgment_of_a_memory_that_a_hard_forget_takes_meanwhile_leaves_no_question(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="none", recipe="lexical", recall_log=True, pool_size=5) as mem:
+        mem.remember_many([{"text": "The ferry left.", "id": "a"}, {"text": "The bus came.", "id": "b"}])
+        recall_id = mem.recall("ferry").id
+        with ThreadPoolExecutor(1) as pool:
+
+            def first(connection: Any) -> Future[Any]:
+                forget.forget(connection, "default", "b", Filters(), dry_run=False)
+                judgment = pool.submit(mem.feedback, recall_id, useful=["b"])
+                waits_or_ends(mem, judgment)
+                return judgment
+
+            with pytest.raises(semmem.NotFound):
+                mem.store.transaction(first).result(60)
+        assert [[hit.id for hit in entry.hits] for entry in mem.recalls()] == [["a"]]
 
 
 def test_a_term_that_two_bring_at_once_is_known_to_be_shared(mem: Semmem) -> None:

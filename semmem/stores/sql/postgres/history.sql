@@ -68,6 +68,10 @@ FROM history h
 WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NOT NULL AND <open> AND <undropped>
 ORDER BY version DESC LIMIT 1;
 
+-- history_ids --
+-- Return those of some ids of which there are versions.
+SELECT DISTINCT id FROM history WHERE namespace = %(namespace)s AND id = ANY(%(ids)s);
+
 -- history_all_forgotten --
 -- Return the softly forgotten memories, each as it was last, with who forgot it and when; the latest first. An id that
 -- was remembered anew is left out.

@@ -32,12 +32,6 @@ WHERE l.namespace = ANY(%(namespaces)s) AND <log_open> AND l.recall_id IN (
     ORDER BY r.recall_id DESC LIMIT %(limit)s)
 ORDER BY l.recall_id DESC, l.namespace;
 
--- judged_there --
--- Return the memories that exist among those to be judged.
-SELECT m.namespace, m.id FROM unnest(%(namespaces)s::text[], %(ids)s::text[]) AS j(namespace, id)
-JOIN memory m ON m.namespace = j.namespace AND m.id = j.id AND m.part = 0
-WHERE NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving');
-
 -- judge --
 -- Store judgments with the hits of a logged recall, replacing earlier ones of the same hits.
 UPDATE recall_log l SET hits = l.hits || (

@@ -3,6 +3,12 @@
 INSERT INTO recall_log (namespace, recall_id, at, query, recipe, interface, agent, facts, hits)
 VALUES (:namespace, :recall_id, :at, :query, :recipe, :interface, :agent, :facts, :hits);
 
+-- log_gone --
+-- Return whether some memories were forgotten for good.
+SELECT EXISTS (SELECT 1 FROM json_each(:ids) AS t
+               WHERE NOT EXISTS (SELECT 1 FROM memory WHERE namespace = :namespace AND id = t.value)
+                 AND NOT EXISTS (SELECT 1 FROM history WHERE namespace = :namespace AND id = t.value));
+
 -- <log_columns> --
 -- The columns of an entry, in the order in which they are read.
 l.namespace, l.recall_id, l.at, l.query, l.recipe, l.interface, l.agent, l.facts, l.hits
