@@ -13,6 +13,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.model.types import Filters
 from semmem.stores.postgres import connection
 from semmem.stores.postgres.moving import namespaces
 from tests.stores.audit import check, sql
@@ -244,6 +245,21 @@ def test_a_logged_recall_does_not_wait_for_the_end_of_a_rename(
     assert [len(one) for one in found] == [1 + len(other)]
     assert REFUSED in found[0].degraded["log"]
     assert pauses == []
+
+
+@pytest.mark.parametrize("stay", [False, True])
+def test_a_hard_forget_elsewhere_takes_its_questions_out_of_a_namespace_that_is_being_filled(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, stay: bool
+) -> None:
+    with semmem.connect(store_url, embedder="none", recall_log=True) as mem:
+        for name in ("old", "else"):
+            mem.remember(f"Ada Lovelace met an owl, {name}.", id=name, namespace=name)
+        mem.recall("Where did Ada meet the owl?", namespace=["old", "else"])
+        kept = mem.recall("Ada", namespace="old").id
+        forgotten = [lambda: mem.store.forget("else", "else", Filters(), dry_run=False)]
+        at(monkeypatch, 2, lambda: forgotten.pop()() if forgotten else None)
+        moved(mem, stay)
+        assert [one.id for name in ("old", "new") for one in mem.recalls(namespace=name)] == [kept] * (1 + stay)
 
 
 def test_settings_and_limits_that_change_during_a_rename_go_along(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,6 +175,9 @@ def _open(
         row = {"namespace": new, "name": name, "value": Jsonb(value), "changed_at": changed_at}
         connection.execute(_SQL["moved_setting"], row)
     connection.execute(_SQL["moved_counts"], {**namespace_row, "namespace": new})
+    logged, still = ({id for (id,) in connection.execute(_SQL["moved_log"], {"namespace": n})} for n in (new, old))
+    # a hard forget in another namespace takes all rows of a recall, and has found none under the new name
+    connection.execute(_SQL["moved_unlogged"], {"namespace": new, "recall_ids": sorted(logged - still)})
     if not stays:
         erase(connection, old)
         connection.execute(_SQL["drop_setting"], {"namespace": old})

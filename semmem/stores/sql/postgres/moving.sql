@@ -188,6 +188,14 @@ SELECT EXISTS (SELECT 1 FROM namespace_setting WHERE namespace = %(namespace)s);
 INSERT INTO namespace_setting (namespace, name, value, changed_at)
 VALUES (%(namespace)s, %(name)s, %(value)s, %(changed_at)s) ON CONFLICT (namespace, name) DO NOTHING;
 
+-- moved_log --
+-- Return the logged recalls of a namespace.
+SELECT recall_id FROM recall_log WHERE namespace = %(namespace)s;
+
+-- moved_unlogged --
+-- Delete logged recalls of a namespace that is filled.
+DELETE FROM recall_log WHERE namespace = %(namespace)s AND recall_id = ANY(%(recall_ids)s);
+
 -- moved_counts --
 -- Open the new name: no row id or sequence number is used twice under either name, readers of the new name read it
 -- again, its limits stay, and maintain joins its postings, whatever it has joined under that name before.
