@@ -55,7 +55,7 @@ __all__ = [
 
 FORGET_AT_ONCE = 5_000
 """The number of memories whose entries the client holds at a time while it removes them from the postings."""
-_KEYS = ("namespace_own", "likeness_forget")
+_KEYS = ("namespace_own", "likeness_forget", "comparison_forget")
 _OTHERS = ("history", "link", "likeness", "uncompared", "access", "change")
 _PURGES = (
     "comparison_around", "purge_history", "purge_earlier", "purge_link", "purge_recall_log", "purge_change",
@@ -274,7 +274,7 @@ def delete_rows(
         pending_cursor = connection.execute(_SQL["forget_pending"], which)
         forward_cursor = connection.execute(_SQL["forget_forward"], which, binary=True)
         for statement in (
-            "forget_embedding", "forget_staging", "comparison_forget", "forget_memory", "relationship_forget", *last,
+            "forget_embedding", "forget_staging", "forget_memory", "relationship_forget", *last,
         ):  # fmt: skip
             connection.execute(_SQL[statement], which)
     pending = {row_id for (row_id,) in pending_cursor.fetchall()}

@@ -326,7 +326,8 @@ def _take_place(
         erase(connection, namespace)  # the saved model may hold titles that are not kept any more
     removal_counts = {}
     for namespace, (forwards, flushed) in deletions.items():
-        connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": row_ids[namespace]})
+        for statement in ("likeness_forget", "comparison_forget"):  # notes too: others make them under this lock
+            connection.execute(_SQL[statement], {"namespace": namespace, "ords": row_ids[namespace]})
         clear_postings(connection, namespace, flushed)
         removal_counts[namespace] = len(forwards), sum(n for _, n, _ in forwards)
     for namespace, ids in by_namespace(r.name for r in rows if r.retells and r.name in same).items():

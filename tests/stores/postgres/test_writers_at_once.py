@@ -235,6 +235,27 @@ def test_what_is_changed_or_brought_back_while_a_drop_begins_goes_with_it(
     check(mem)
 
 
+def test_no_comparison_waits_for_a_row_that_was_replaced_while_what_it_contradicts_was_forgotten(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.remember("Anna lives in Paris.", id="old")
+    mem.remember("Anna lives in Rome.", id="new")
+    assert [one.to_id for one in mem.links("new")] == ["old"]
+    takes = write._Numbers.takes
+
+    def meanwhile(numbers: Any, **taken: Any) -> None:
+        monkeypatch.undo()
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(mem.forget, "new").result(60) == 1
+        takes(numbers, **taken)
+
+    monkeypatch.setattr(write._Numbers, "takes", meanwhile)
+    mem.update("old", text="Anna lives in Oslo.")
+    check(mem)
+    mem.maintain()
+    assert mem.store.backlog().waiting == 0
+
+
 @pytest.mark.parametrize("ahead", [False, True])
 def test_what_is_forgotten_before_a_drop_goes_with_it_whatever_the_clock_says(mem: Semmem, ahead: bool) -> None:
     mem.remember_many([{"text": f"Ferry {id} left.", "id": id} for id in "abc"])
