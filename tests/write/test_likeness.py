@@ -172,6 +172,18 @@ def test_a_batch_links_within_itself_and_to_what_was_there(mem: semmem.Semmem, s
     assert links(mem, "a", space) == {("b", "contradicts", "a")}
 
 
+def test_a_batch_is_linked_in_the_order_in_which_it_is_given_whatever_its_ids(mem: semmem.Semmem, space: str) -> None:
+    mem.remember("Anna lives in Köln since 2020.", id="4", namespace=space)
+    texts = {
+        "6": "Anna does not live in Bonn.",
+        "5": "Anna lives in Köln since 2020.",
+        "1": "Anna lives in Bonn since 2019.",
+    }
+    mem.remember_many([{"text": text, "id": id} for id, text in texts.items()], namespace=space)
+    found = {key for id in texts for key in links(mem, id, space) if key[0] == id and key[1] == "contradicts"}
+    assert found == {("1", "contradicts", "5"), ("1", "contradicts", "6"), ("6", "contradicts", "4")}
+
+
 def test_the_newer_is_the_one_of_the_later_time_whenever_it_is_written(mem: semmem.Semmem, space: str) -> None:
     new = mem.remember("The gateway's port is now 6543.", created_at="2026-02-01", namespace=space)
     old = mem.remember("The port of the gateway is 5432.", created_at="2026-01-01", namespace=space)

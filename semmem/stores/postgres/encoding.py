@@ -79,10 +79,10 @@ def memory_of(row: Sequence[Any], *, access_count: int | None = None, last_acces
 _LISTS = [name for name, field in STORED.items() if isinstance(field.kind, Tags)]
 
 
-def columns_of(rows: Sequence[Row], *, after: int = 0) -> dict[str, Any]:
-    """Return rows of one namespace as a list for each column of ``memory``; the place in the batch counts from 1."""
+def columns_of(rows: Sequence[Row], places: Sequence[int]) -> dict[str, Any]:
+    """Return rows of one namespace as a list for each column of ``memory``; ``places`` in the batch count from 1."""
     memories = [row.memory for row in rows]
-    columns: dict[str, Any] = {"place": list(range(after + 1, after + 1 + len(rows)))}
+    columns: dict[str, Any] = {"place": list(places)}
     for name, field in STORED.items():
         values = [getattr(memory, name) for memory in memories]
         encode = _ENCODERS.get(type(field.kind))

@@ -58,7 +58,7 @@ def write(
     connection.execute(_SQL["by_index"])
     ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
     wholes = [r for r in ordered if r.part == 0]
-    place = _Numbers(connection, ordered, numbers)
+    place = _Numbers(connection, rows, numbers)
     replaced, stale, removal_counts, seen_by_namespace = _take_place(connection, ordered, place)
     if restorations := [row for row in wholes if row.restores]:
         place.takes(earliest=take_back(connection, restorations))
@@ -195,14 +195,20 @@ def _total(stored: Sequence[tuple[int, Row]], removal: tuple[int, int]) -> dict[
 
 
 class _Numbers:
-    """The row ids of a batch: reserved before its transaction, or under their namespaces' locks when first needed."""
+    """The row ids of a batch: reserved before its transaction, or under their namespaces' locks when first needed.
+
+    They are in the order in which the batch was given, and so is what is like its memories, on every store.
+    """
 
     def __init__(self, connection: Connection, rows: Sequence[Row], before: Mapping[str, int] | None) -> None:
         self._connection = connection
         self._before = before
         self._count = Counter(row.memory.namespace for row in rows)
         self._common = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
-        self._counts_sent: Counter[str] = Counter()
+        self._places = {
+            (*row.name, row.part): place for own in rows_by_namespace(rows).values() for place, row in enumerate(own, 1)
+        }
+        self._taken = False
         self._takes: list[Cursor] = []
 
     def takes(
@@ -230,10 +236,10 @@ class _Numbers:
         sent(self._connection, "namespace_own", ((namespace, {}) for namespace in sorted(self._count)))
 
     def _take(self) -> None:
-        if not self._counts_sent:
+        if not self._taken:
             counts = ((namespace, {"count": count, **self._common}) for namespace, count in sorted(self._count.items()))
             sent(self._connection, "row_ids_take", counts)
-            self._counts_sent.update(dict.fromkeys(self._count, 0))
+            self._taken = True
 
     @property
     def last(self) -> dict[str, int]:
@@ -249,10 +255,9 @@ class _Numbers:
         return sent(self._connection, "memory_insert", columns)
 
     def _columns(self, namespace: str, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return the parameters that store ``rows`` behind those of the namespace that were sent before."""
+        """Return the parameters that store ``rows``."""
         before = None if self._before is None else self._before[namespace]
-        columns = encoding.columns_of(rows, after=self._counts_sent[namespace])
-        self._counts_sent[namespace] += len(rows)
+        columns = encoding.columns_of(rows, [self._places[*row.name, row.part] for row in rows])
         return {"before": before, "count": self._count[namespace], **columns}
 
 
