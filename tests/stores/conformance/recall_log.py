@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from semmem.model.errors import NotFound
 from semmem.model.recall_log import LogFilters, LoggedHit, LoggedRecall, merged
 from semmem.model.store import Keep, Store, life_of
 from tests.stores.conformance.hand_made import ANY, ODD_IDS, write
@@ -41,6 +43,7 @@ class Log:
         )  # fmt: skip
         logged = entry("r1", *hits, verb="context", interface="mcp", agent="eve", recipe="default", facts=facts)
         before = datetime.now(UTC) - timedelta(seconds=5)
+        write(store, *({"id": hit.id} for hit in hits))
         life_of(store).note_recall(logged)
         (row,) = life_of(store).recalled(["n"], "r1")
         assert before <= row.at <= datetime.now(UTC) + timedelta(seconds=5)
@@ -60,6 +63,8 @@ class Log:
 
     def test_each_namespace_has_its_own_row_and_a_page_its_bounds(self, store: Store) -> None:
         hits = given("a", 2), given("b", 1, "m")
+        write(store, {"id": "a"})
+        write(store, {"id": "b"}, namespace="m")
         for number in range(5):
             life_of(store).note_recall(entry(f"r{number}", *hits, namespaces=("n", "m")))
         life_of(store).note_recall(entry("r9", namespaces=("m",)))
@@ -74,6 +79,7 @@ class Log:
 
     def test_entries_are_narrowed_by_who_asked_when_and_what_was_given(self, store: Store) -> None:
         withheld = LoggedHit("a", "n", "withheld", 1, 0.5)
+        write(store, {"id": "a"})
         life_of(store).note_recall(entry("r1", given("a"), interface="mcp", agent="eve"))
         life_of(store).note_recall(entry("r2", withheld, interface="http"))
         later = datetime.now(UTC) + timedelta(hours=1)
@@ -84,6 +90,17 @@ class Log:
             ({"asked_before": later - timedelta(hours=2)}, []),
         ):  # fmt: skip
             assert found(store, **filters) == expected, filters
+
+    def test_a_recall_is_not_logged_where_a_hit_of_it_was_forgotten_for_good(self, store: Store) -> None:
+        write(store, {"id": "a"}, {"id": "b"})
+        write(store, {"id": "c"}, namespace="m")
+        store.forget("n", "a", ANY, dry_run=False, soft=True)
+        store.forget("n", "b", ANY, dry_run=False)
+        life = life_of(store)
+        for id, hits in {"r1": [given("a")], "r2": [given("c", 1, "m"), given("b", 2)], "r3": []}.items():
+            with suppress(NotFound):
+                life.note_recall(entry(id, *hits, namespaces=("m", "n")))
+        assert (found(store), found(store, "m")) == (["r3", "r1"], ["r3", "r1"])
 
     def test_a_judgment_of_what_is_not_there_records_nothing(self, store: Store) -> None:
         write(store, {"id": "a"})
