@@ -225,6 +225,19 @@ def test_a_name_that_is_taken_or_empty_is_refused_and_nothing_is_moved(mem: Semm
     assert mem.get("a", namespace="two").text == "One."
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("stay", [False, True])
+def test_a_namespace_is_neither_renamed_nor_copied_while_somebody_rebuilds_the_store(url: str, stay: bool) -> None:
+    with semmem.connect(url, embedder="hashing") as one, semmem.connect(url, embedder="hashing") as other:
+        one.remember("Owl 1.", namespace="old")
+        with one.store.vectors.rebuilding():
+            for mem in (one, other):
+                with pytest.raises(semmem.Conflict, match=r"^Another process rebuilds this store; wait"):
+                    (mem.copy_namespace if stay else mem.rename_namespace)("old", "new")
+        assert [found.name for found in other.namespaces()] == ["old"]
+        assert (other.copy_namespace if stay else other.rename_namespace)("old", "new") == 1
+
+
 @pytest.mark.nodes
 @pytest.mark.slow
 def test_writers_beside_a_rename_lose_nothing(url: str) -> None:

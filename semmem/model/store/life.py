@@ -272,7 +272,7 @@ class NamespaceStore(Protocol):
         """Rename a namespace, or copy it where ``stay`` is true: all or nothing; return how many memories it has.
 
         Nobody sees a part of it under the new name. What was interrupted, the same call or ``finish_moves`` ends.
-        Raises NotFound where it has none, Conflict where ``new`` holds anything.
+        Raises NotFound where it has none, Conflict where ``new`` holds anything or somebody rebuilds the store.
         """
         ...
 

@@ -201,13 +201,24 @@ class Filed:
 
     @contextmanager
     def rebuilding(self) -> Iterator[None]:
-        """Lock out other rebuilds of this file, in all processes. Raises Conflict while another one runs."""
-        with self._rebuilding_here():
-            if self._path is None:
-                yield
-                return
-            with _held(self._path.with_name(f"{self._path.name}-rebuild")):
-                yield
+        """Lock out other rebuilds of this file, in all processes. Raises Conflict while another one runs.
+
+        Renames and copies of namespaces are locked out too: one that has begun ends first, and others are refused.
+        """
+        lock = self._rebuild_lock()
+        with self._rebuilding_here(), nullcontext() if lock is None else _held(lock):
+            self._writing(lambda connection: None)  # waits for who has the write lock, see refuse_beside_rebuild
+            yield
+
+    def refuse_beside_rebuild(self) -> None:
+        """Raise Conflict while somebody rebuilds this file; a caller with the write lock has no rebuild begin."""
+        lock = self._rebuild_lock()
+        if self._rebuilds or (lock is not None and _is_held(lock)):
+            raise _rebuilt_elsewhere()
+
+    def _rebuild_lock(self) -> Path | None:
+        """Return the file whose lock a rebuild holds; None for a database in memory."""
+        return None if self._path is None else self._path.with_name(f"{self._path.name}-rebuild")
 
     @contextmanager
     def _rebuilding_here(self) -> Iterator[None]:
@@ -413,6 +424,24 @@ def _held(path: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
     finally:
         os.close(handle)
+
+
+def _is_held(path: Path) -> bool:
+    """Return whether somebody holds the lock that the file at ``path`` is for; a killed process leaves the file.
+
+    A file that another user left cannot be opened, and counts as left.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, PermissionError):
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def _rebuilt_elsewhere() -> Conflict:

@@ -94,8 +94,16 @@ class SqliteLife(SqliteLinks):
         return logs
 
     def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
-        """Rename a namespace, or copy it where ``stay`` is true, in one transaction; return its memories."""
-        return self._file._writing(lambda c: renaming.move(c, old, new, stay=stay))
+        """Rename a namespace, or copy it where ``stay`` is true, in one transaction; return its memories.
+
+        Raises Conflict while somebody rebuilds the store.
+        """
+
+        def work(connection: sqlite3.Connection) -> int:
+            self._file.refuse_beside_rebuild()
+            return renaming.move(connection, old, new, stay=stay)
+
+        return self._file._writing(work)
 
     def moves(self) -> Sequence[Moving]:
         """Return nothing: a rename or a copy is one transaction."""

@@ -1,14 +1,14 @@
 """Rename, copy or drop a namespace in SQLite, and set its limits, each in one transaction.
 
-Tokens and row ids begin with the number of the namespace, not with its name, so renaming leaves them as they are; a
-copy gets a number of its own.
+Tokens and row ids begin with the number of the namespace, not with its name, so renaming leaves them as they are. A
+copy gets a number of its own, and so does the old name of a renamed namespace, which keeps an empty row for a day.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -49,15 +49,30 @@ def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> i
     limits = {name: value for name, value in asdict(Limits(*own)).items() if value is not None}
     both = {"old": old, "new": new, "at": microsecond(datetime.now(UTC))}
     connection.execute(_SQL["change_prune"], {"namespace": new})
-    connection.execute(_SQL["moved_free"], {"namespace": new})
-    if not stay:
+    former = connection.execute(_SQL["moved_free"], {"namespace": new}).fetchall()
+    if stay:
+        _copy(connection, tables, both)
+    else:
         for table in (*tables, "change", "namespace"):
             connection.execute(_SQL["moved_name"].format(table=table), both)
-        set_limits(connection, new, limits)
-        return count
-    connection.execute(_SQL["moved_row"], both)
-    check_number(new, connection.execute(_SQL["moved_number"], both).fetchone()[0])
+        _leave(connection, both)
+    for (ords,) in former:
+        connection.execute(_SQL["moved_ords"], {"namespace": new, "ords": ords})
     set_limits(connection, new, limits)
+    return count
+
+
+def _leave(connection: sqlite3.Connection, both: Mapping[str, Any]) -> None:
+    """Let the old name give no row id again, and tell readers of its changes that it holds nothing."""
+    ((number,),) = connection.execute(_SQL["moved_away"], both).fetchall()
+    check_number(both["old"], number)
+    count_change(connection, both["old"], 0, 0, {"": "dropped"})
+
+
+def _copy(connection: sqlite3.Connection, tables: Mapping[str, Sequence[str]], both: Mapping[str, Any]) -> None:
+    """Copy everything to the new name, with the same row ids under a number of its own."""
+    connection.execute(_SQL["moved_row"], both)
+    check_number(both["new"], connection.execute(_SQL["moved_number"], both).fetchone()[0])
     for table, columns in tables.items():
         if table == "memory":
             continue
@@ -67,7 +82,6 @@ def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> i
     for derived in ("moved_tokens", "moved_forward", "moved_embedding", "moved_relationship"):
         connection.execute(_SQL[derived], both)
     connection.execute(_SQL["moved_written"], both)
-    return count
 
 
 def set_limits(connection: sqlite3.Connection, namespace: str, changes: Mapping[str, Any]) -> Limits:

@@ -13,6 +13,7 @@ from semmem.model.audit import AuditEntry, AuditFilters
 from semmem.model.errors import NamespaceFull
 from semmem.model.exchange import Corrections
 from semmem.model.history import MOST_LINKS, MOST_SIMILAR, Link
+from semmem.model.reports import Limits
 from semmem.model.store import Keep, Store, graph_of, life_of
 from semmem.text.passages import term_key
 from tests.stores.conformance.hand_made import ANY, NOON, ids, row_id_of, unit, write
@@ -296,6 +297,36 @@ class Life:
             assert {(number, one.kind) for number, one in log.changes} == {(4, "written")}
         assert ids(store.list("n", ANY, 9, None)) == (ids(store.list("m", ANY, 9, None)) if stay else [])
         assert ids(store.list("before", ANY, 9, None)) == ["0"]
+
+    @pytest.mark.parametrize("stay", [False, True])
+    def test_neither_name_of_a_namespace_that_was_moved_gives_a_row_id_again(self, store: Store, stay: bool) -> None:
+        life = life_of(store)
+        for id in "abc":
+            write(store, {"id": id}, namespace="m")
+        write(store, {"id": "a"})
+        of_new, of_old = row_id_of(store, "c", "m"), row_id_of(store, "a")
+        store.forget_namespace("m", dry_run=False)
+        life.move_namespace("n", "m", stay=stay)
+        write(store, {"id": "x"}, namespace="m")
+        write(store, {"id": "x"})
+        assert row_id_of(store, "x", "m") > of_new
+        assert row_id_of(store, "x") > of_old
+        life.move_namespace("m", "last", stay=False)
+        store.forget_namespace("n", dry_run=False)
+        life.move_namespace("last", "n", stay=False)
+        write(store, {"id": "y"})
+        assert row_id_of(store, "y") > of_new
+
+    def test_the_old_name_of_a_namespace_has_nothing_and_its_changes_say_so(self, store: Store) -> None:
+        life = life_of(store)
+        write(store, {"id": "a"}, {"id": "b"})
+        life.set_limits("n", {"most_memories": 2})
+        life.move_namespace("n", "m", stay=False)
+        assert ids(store.list("n", ANY, 9, None)) == []
+        assert [(one.id, one.kind) for _, one in life.changes({"n": (0, None)}, 9)["n"].changes] == [(None, "dropped")]
+        assert life.limits("n") == Limits()
+        assert ([one.name for one in store.overview()], list(store.namespaces())) == (["m"], ["m"])
+        assert (store.stats(None).namespaces, store.stats("n").memories) == (1, 0)
 
     # ------------------------------------------------------------------ limits
 

@@ -8,8 +8,18 @@ WHERE m.type = 'table' AND m.name <> 'audit' AND m.sql NOT LIKE 'CREATE VIRTUAL%
 SELECT EXISTS (SELECT 1 FROM {table} WHERE namespace = :namespace);
 
 -- moved_free --
--- Delete the row of an empty namespace that has the new name.
-DELETE FROM namespace WHERE namespace = :namespace;
+-- Delete the row of an empty namespace that has the new name; return the last row id that it has given.
+DELETE FROM namespace WHERE namespace = :namespace RETURNING ords;
+
+-- moved_ords --
+-- Give no row id again that the former namespace of the new name has given.
+UPDATE namespace SET ords = max(ords, :ords) WHERE namespace = :namespace;
+
+-- moved_away --
+-- Create a row for the old name, whose row got the new one: it holds nothing, and gives no row id again that somebody
+-- may still hold. Its number is a new one, because the other begins the rows that were renamed.
+INSERT INTO namespace (namespace, ords, changes, revision, changed_at, makers)
+SELECT :old, ords, changes, revision, :at, makers FROM namespace WHERE namespace = :new RETURNING number;
 
 -- moved_name --
 -- Rename a namespace in a table.
