@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from semmem.importers import BadRow, owned, told_apart
 from semmem.importers.markdown import read, walked
 from semmem.importers.note_edits import write_back
 from semmem.model.errors import InvalidInput, SemmemError
+from semmem.model.imported_items import Item
 
 __all__ = ["changes", "sync_once"]
 
@@ -32,27 +33,48 @@ def sync_once(mem: Semmem, folder: Path, *, namespace: str, write: bool) -> dict
             f"semmem import markdown {folder} --moved first."
         )
     bad: list[BadRow] = []
-    seen = _state(folder)
-    notes = {str(note["id"]): note for note in read(folder, reject=bad.append, **apart)}
-    written: set[str] = set()
-    if write:
-        stored = every_memory(mem, namespace=namespace, filters=own[0])
-        written, left = write_back(folder, stored, notes, seen)
-        bad += left
-        if written:
-            again = read(folder, reject=bad.append, **apart)
-            notes = {str(note["id"]): note for note in again}
-            edited = (notes[id] for id in sorted(written & notes.keys()))
-            mem.import_items(edited, namespace=namespace, owned=own, replace=True, overwrite=True)
-    rows = list(notes.values())
-    keep = {row.id for row in bad if row.id}
-    report = mem.import_items(rows, namespace=namespace, owned=own, replace=True, prune=True, keep=keep)
+    rows: list[Item] = []
+    keep: set[str] = set()
+
+    def reject(row: BadRow) -> None:
+        bad.append(row)
+        keep.update([row.id] if row.id else [])
+
+    def notes() -> Iterator[Item]:
+        """Yield the notes as they are once the import has begun, so that it prunes none that came later."""
+        rows.extend({str(note["id"]): note for note in read(folder, reject=reject, **apart)}.values())
+        yield from rows
+
+    written = _written_back(mem, folder, namespace, own, apart, reject) if write else set[str]()
+    report = mem.import_items(notes(), namespace=namespace, owned=own, replace=True, prune=True, keep=keep)
+    unchanged = report.unchanged - len(written & {str(note["id"]) for note in rows})
     bad += [BadRow(rows[row.position].where, row.reason) for row in report.rejected]
     return {
         "remembered": report.remembered, "replaced": report.replaced, "forgotten": report.pruned,
-        "written": len(written), "unchanged": max(0, report.unchanged - len(written & notes.keys())),
+        "written": len(written), "unchanged": max(0, unchanged),
         "bad": list(dict.fromkeys(f"{row.where}: {row.reason}" for row in bad)),  # a note may have been read twice
     }  # fmt: skip
+
+
+def _written_back(
+    mem: Semmem,
+    folder: Path,
+    namespace: str,
+    own: Sequence[Mapping[str, Any]],
+    apart: Mapping[str, Any],
+    reject: Callable[[BadRow], None],
+) -> set[str]:
+    """Write texts that were edited in the store into their notes, and import these; return the ids of the notes."""
+    seen = _state(folder)
+    notes = {str(note["id"]): note for note in read(folder, reject=reject, **apart)}
+    written, left = write_back(folder, every_memory(mem, namespace=namespace, filters=own[0]), notes, seen)
+    for row in left:
+        reject(row)
+    if written:
+        notes = {str(note["id"]): note for note in read(folder, reject=reject, **apart)}
+        edited = [notes[id] for id in sorted(written & notes.keys())]
+        mem.import_items(edited, namespace=namespace, owned=own, replace=True, overwrite=True)
+    return written
 
 
 def changes(

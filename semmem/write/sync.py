@@ -165,6 +165,8 @@ def import_items(
     def own(memory: Memory) -> bool:
         return any(matches(memory, within(one, (memory.namespace,))) for one in owned)
 
+    # before the source is read: what another import of it stores from now on, this one may not have read
+    before = {memory.id for one in owned for memory in _all(store, namespace, one)}
     may_replace = own if replace_changed else None
     policy = Policy(True, may_replace, mark, keep_edits=not overwrite, source_type="imported")
     work = _Bringing(ingest, namespace)
@@ -195,9 +197,8 @@ def import_items(
     missing: tuple[str, ...] = ()
     pruned = 0
     if owned:
-        ids = {memory.id for one in owned for memory in _all(store, namespace, one)}
         there = {id for where, id in work.names | work.repeated if where == namespace}
-        missing = tuple(sorted(ids - there - set(keep)))
+        missing = _present(store, namespace, before - there - set(keep))
         if prune and missing and not work.names and not keep:
             raise InvalidInput(
                 f"The source is empty, so its {len(missing)} memories are not pruned; if that is right, "
@@ -207,6 +208,11 @@ def import_items(
             # by the filters again: a memory that somebody has taken out of the source meanwhile stays
             pruned = sum(store.forget(namespace, missing, one, dry_run=False, soft=soft) for one in owned)
     return replace(report, gone=missing, pruned=pruned, seconds=time.monotonic() - started)
+
+
+def _present(store: Store, namespace: str, ids: Collection[str]) -> tuple[str, ...]:
+    """Return the ids that somebody has not forgotten meanwhile, in order."""
+    return tuple(sorted(id for _, id in store.payload_hashes([(namespace, id) for id in ids]))) if ids else ()
 
 
 def _importable(item: object) -> object:

@@ -92,6 +92,22 @@ class BringingConformance:
         assert (report.remembered, report.pruned) == (1, 2)
         assert set(texts(mem).values()) == {"another"}
 
+    def test_what_another_import_of_the_source_stores_meanwhile_is_not_pruned(self, mem: Semmem) -> None:
+        owned = {"tags": ["own"]}
+        one, two, old = ({"id": id, "text": f"Text {id}.", "tags": ["own"]} for id in ("one", "two", "old"))
+        mem.import_items([one, old], owned=owned)
+        mem.remember("Dated.", id="dated", tags=["own"])
+
+        def source() -> Iterator[dict[str, Any]]:
+            mem.import_items([one, two, old], owned=owned)  # of a newer state than the one read here
+            mem.forget("dated")
+            yield one
+
+        report = mem.import_items(source(), owned=owned, prune=True)
+        assert (report.gone, report.pruned, set(texts(mem))) == (("old",), 1, {"one", "two"})
+        report = mem.import_items([one], owned=owned, prune=True)
+        assert (report.gone, set(texts(mem))) == (("two",), {"one"})
+
     def test_a_namespace_that_is_no_string_makes_a_bad_row_and_no_more(self, mem: Semmem) -> None:
         items = [{"id": "1", "text": "one"}, {"id": "2", "text": "two", "namespace": ["a"]}]
         report = mem.import_items(items, on_error="skip")

@@ -7,14 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import semmem
+from semmem.client import folder_sync
 from semmem.importers import told_apart
 from semmem.importers.markdown import read
 from semmem.importers.note_edits import write_back
+from semmem.model.imported_items import Item
 from tests.interfaces.cli.program import Call, in_process
 from tests.waiting import until
 
@@ -154,6 +158,31 @@ def test_what_is_no_folder_or_empty_is_refused(vault: Path, call: Call, tmp_path
     code, _, err = call("sync", str(vault))
     assert code == 2
     assert "The source is empty, so its 2 memories are not pruned" in err
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_a_note_that_another_sync_has_just_stored_is_not_forgotten(
+    vault: Path, monkeypatch: pytest.MonkeyPatch, write: bool
+) -> None:
+    new_notes: list[str] = []
+
+    def read_before_another(folder: Path, **options: Any) -> Iterator[Item]:
+        notes = list(read(folder, **options))
+        with monkeypatch.context() as other, semmem.connect() as mem:
+            other.setattr(folder_sync, "read", read)
+            new_notes.append(f"New {len(new_notes)}.md")
+            (vault / new_notes[-1]).write_text("Osk sails.\n", encoding="utf-8")
+            assert folder_sync.sync_once(mem, vault, namespace="default", write=False)["remembered"] == 1
+        return iter(notes)
+
+    with semmem.connect() as mem:
+        folder_sync.sync_once(mem, vault, namespace="default", write=False)
+        monkeypatch.setattr(folder_sync, "read", read_before_another)
+        assert folder_sync.sync_once(mem, vault, namespace="default", write=write)["forgotten"] == 0
+        assert {memory.id for memory in mem.list()} == {"Kestrel.md", "Petra.md", *new_notes}
+        monkeypatch.setattr(folder_sync, "read", read)
+        (vault / new_notes[0]).unlink()
+        assert folder_sync.sync_once(mem, vault, namespace="default", write=write)["forgotten"] == 1
 
 
 @pytest.mark.slow
