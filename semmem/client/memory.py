@@ -615,8 +615,9 @@ class Semmem(ABC):
 
         Readers see all memories under the old name, or all under the new one. Writers wait up to ten seconds, then get
         StoreUnavailable. After an interruption the same call or ``maintain`` finishes the rename. If ``new`` already
-        has limits, they apply. Raises NotFound if ``old`` holds no memories, Conflict if ``new`` holds any or another
-        process moves one of the two, NamespaceFull if the limits of ``new`` do not allow so many.
+        has limits, they apply. Raises NotFound if ``old`` holds no memories, Conflict if ``new`` holds any, another
+        process moves one of the two or somebody rebuilds the store, NamespaceFull if the limits of ``new`` do not allow
+        so many.
         """
         source, target = two_names(old, new)
         self._here.accesses.settle(source)
@@ -628,8 +629,8 @@ class Semmem(ABC):
 
         The copy shows one moment, and writers need not wait. After an interruption the same call starts again, and
         ``maintain`` removes the unfinished copy. If ``new`` already has limits, they apply. Raises NotFound if ``old``
-        holds no memories, Conflict if ``new`` holds any or another process moves one of the two, NamespaceFull if the
-        limits of ``new`` do not allow so many.
+        holds no memories, Conflict if ``new`` holds any, another process moves one of the two or somebody rebuilds the
+        store, NamespaceFull if the limits of ``new`` do not allow so many.
         """
         source, target = two_names(old, new)
         self._here.accesses.settle(source)
@@ -798,9 +799,10 @@ class Semmem(ABC):
 
         An item whose id exists with other content is rejected, unless ``replace`` is set and the stored memory belongs
         to the source: it matches ``owned``, which is filters or a list of filters. ``prune`` forgets memories of the
-        source in ``namespace`` that are neither among the items nor in ``keep``; ``restore_memory`` brings one back,
-        and without ``prune`` the report counts them as gone. A memory that was updated by hand since its import stays,
-        and is rejected if its item has changed too, unless ``overwrite`` is set. ``keep`` is read after the last item.
+        source in ``namespace`` that are neither among the items nor in ``keep``, if they were stored before the first
+        item is read; ``restore_memory`` brings one back, and without ``prune`` the report counts them as gone. A memory
+        that was updated by hand since its import stays, and is rejected if its item has changed too, unless
+        ``overwrite`` is set. ``keep`` is read after the last item.
 
         Rows of ``export`` are valid items. An item with a namespace is stored there. ``mark`` is metadata for every
         memory stored by this call, such as the name of the file. ``mark`` is not compared; with it, neither are
