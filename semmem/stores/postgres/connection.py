@@ -206,7 +206,7 @@ class Pooled:
         return None if hold is None else hold.whole
 
     @contextmanager
-    def whole(self) -> Iterator[tuple[Connection, Whole | None]]:
+    def whole(self) -> Iterator[tuple[Connection, Whole]]:
         """Run all that this thread does inside the block in one transaction: all of it is stored, or nothing.
 
         A transaction inside it is a savepoint. Nothing is tried again by itself: Interrupted is raised where it all has
@@ -215,19 +215,13 @@ class Pooled:
         with self.session(), self._pool_errors():
             hold: _Hold = self._local.hold
             connection = hold.connection()
-            hold.whole = Whole()
+            whole = hold.whole = Whole()
             row_security.permit(connection)
             try:
                 with connection.transaction():
-                    yield connection, hold.whole
+                    yield connection, whole
             finally:
                 self.use = object()
-
-    @contextmanager
-    def beside(self) -> Iterator[tuple[Connection, Whole | None]]:
-        """Yield a connection in a transaction of its own, while this thread works on others."""
-        with self._pool_errors(), self._used() as connection, connection.transaction():
-            yield connection, None
 
     @contextmanager
     def _pool_errors(self) -> Iterator[None]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from psycopg import Error
 from psycopg.types.json import Jsonb
 
+from semmem.model.errors import StoreError
 from semmem.model.store.serving import KeyRows, another_request, still_at_work
 from semmem.stores.postgres.connection import Interrupted
 from semmem.stores.postgres.typed import Connection, only
@@ -38,21 +40,31 @@ class PostgresServing:
     ) -> tuple[str, bool]:
         """Return the kept answer for ``key``, or that of ``work``; see ServingStore."""
         row = {"key": key, "request": request, "answers_days": keep_days}
+        answer, unscrubbed, found = self._together(row, work) if together else self._apart(row, work)
+        if unscrubbed:
+            self._store.scrub()
+            self._store.execute("answered_scrubbed", row)
+        return answer, found
+
+    def _together(self, row: dict[str, Any], work: Callable[[], str]) -> tuple[str, bool, bool]:
+        """Do ``work`` and keep its answer in one transaction.
+
+        Returns the answer, whether the files are to be rewritten, and whether the answer was kept before.
+        """
         for attempt in range(_TRIES):
             unscrubbed = False
             try:
-                with self._store.whole() if together else self._store.beside() as (connection, whole):
-                    kept = self._claimed(connection, row)
-                    if kept is not None:
-                        answer, unscrubbed = kept
-                        break
+                with self._store.whole() as (connection, whole):
+                    connection.execute(_SQL["answered_patience"])
+                    _claim(connection, "answered_lock", row)
+                    if kept := _kept(connection, row):
+                        return *kept, True
                     try:
                         answer = work()
                     finally:
-                        unscrubbed = whole is not None and whole.unscrubbed
-                    connection.execute(_SQL["answered_set"], {**row, "answer": answer, "unscrubbed": unscrubbed})
-                    connection.execute(_SQL["answered_few"], row)
-                break
+                        unscrubbed = whole.unscrubbed
+                    _keep(connection, row, answer, unscrubbed=unscrubbed)
+                return answer, unscrubbed, False
             except (Interrupted, Error) as error:  # a lost connection may have committed; the next try finds out
                 cause = error.__cause__ if isinstance(error, Interrupted) else error
                 if attempt == _TRIES - 1 or not isinstance(cause, Error) or not self._store.passing(cause):
@@ -63,25 +75,25 @@ class PostgresServing:
                 if unscrubbed:  # nothing was forgotten now, but an earlier call may have left it
                     self._store.scrub()
                 raise
-        if unscrubbed:
-            self._store.scrub()
-            self._store.execute("answered_scrubbed", row)
-        return answer, kept is not None
+        raise AssertionError("unreachable")
 
-    def _claimed(self, connection: Connection, row: dict[str, Any]) -> tuple[str, bool] | None:
-        """Claim an Idempotency-Key for this transaction; return the answer that is kept for it, if there is one."""
-        connection.execute(_SQL["answered_patience"])
-        end = time.monotonic() + _PATIENCE_S
-        while not only(connection.execute(_SQL["answered_lock"], row))[0]:
-            if time.monotonic() > end:
-                raise still_at_work()
-            time.sleep(_PAUSE_S)
-        kept = connection.execute(_SQL["answered_get"], row).fetchone()
-        if kept is None:
-            return None
-        if bytes(kept[0]) != row["request"]:
-            raise another_request()
-        return str(kept[1]), bool(kept[2])
+    def _apart(self, row: dict[str, Any], work: Callable[[], str]) -> tuple[str, bool, bool]:
+        """Do ``work`` once, and keep its answer afterwards; see ``_together``.
+
+        The claim is held beside the pool, because ``work`` takes connections of the pool: where others hold them for
+        their claims, all would wait for each other.
+        """
+        with closing(self._store.own_connection()) as connection:
+            try:
+                _claim(connection, "answered_hold", row)
+            except Error as error:
+                raise self._store.told(error) from error
+            if kept := self._store.run(lambda c: _kept(c, row)):
+                return *kept, True
+            answer = work()
+            with suppress(StoreError, Error):  # what is done is done, whether or not its answer can be kept
+                self._store.transaction(lambda c: _keep(c, row, answer, unscrubbed=False))
+            return answer, False, False
 
     def key_list(self) -> KeyRows:
         """Return every key."""
@@ -113,3 +125,31 @@ class PostgresServing:
                 connection.execute(_SQL["key_add"], {"id": key["id"], "key": Jsonb(dict(key))})
 
         self._store.transaction_once(work)
+
+
+def _claim(connection: Connection, lock: str, row: dict[str, Any]) -> None:
+    """Claim an Idempotency-Key. Raises LimitExceeded where another server has it for too long."""
+    end = time.monotonic() + _PATIENCE_S
+    while not only(connection.execute(_SQL[lock], row))[0]:
+        if time.monotonic() > end:
+            raise still_at_work()
+        time.sleep(_PAUSE_S)
+
+
+def _kept(connection: Connection, row: dict[str, Any]) -> tuple[str, bool] | None:
+    """Return the answer that is kept for an Idempotency-Key, if there is one, and whether files are to be rewritten.
+
+    Raises InvalidInput where it is that of another request.
+    """
+    kept = connection.execute(_SQL["answered_get"], row).fetchone()
+    if kept is None:
+        return None
+    if bytes(kept[0]) != row["request"]:
+        raise another_request()
+    return str(kept[1]), bool(kept[2])
+
+
+def _keep(connection: Connection, row: dict[str, Any], answer: str, *, unscrubbed: bool) -> None:
+    """Keep an answer, in the caller's transaction."""
+    connection.execute(_SQL["answered_set"], {**row, "answer": answer, "unscrubbed": unscrubbed})
+    connection.execute(_SQL["answered_few"], row)

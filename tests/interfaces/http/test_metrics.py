@@ -87,7 +87,7 @@ def test_a_page_has_the_age_of_a_backup_once_there_is_one(stored: Semmem, other_
 
 def test_a_page_shows_the_connections_in_use_and_a_store_that_is_gone(stored: Semmem) -> None:
     server = Metrics(stored)
-    with stored.store.beside(), stored.store.beside():
+    with stored.store.lasting(), stored.store.lasting():
         until(lambda: page(server)["semmem_pool_in_use"] == 2)  # the pool takes that of the first question back later
         found = page(server)
         assert (found["semmem_pool_waiting"], found["semmem_pool_most"]) == (0, 3)

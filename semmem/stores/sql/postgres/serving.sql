@@ -19,6 +19,12 @@ INSERT INTO access_key (id, key) VALUES (%(id)s, %(key)s);
 -- another one has it.
 SELECT pg_try_advisory_xact_lock(hashtextextended('semmem answered ' || encode(%(key)s, 'hex'), 0));
 
+-- answered_hold --
+-- Claim an Idempotency-Key as answered_lock does, against that too, until the end of this session, which may be idle for
+-- as long as the work lasts.
+SELECT pg_try_advisory_lock(hashtextextended('semmem answered ' || encode(%(key)s, 'hex'), 0)),
+       set_config('idle_session_timeout', '0', false);
+
 -- answered_patience --
 -- A verb may compute for minutes between two statements.
 SET LOCAL idle_in_transaction_session_timeout TO 0;
@@ -29,7 +35,7 @@ SELECT request, answer, unscrubbed FROM answered
 WHERE key = %(key)s AND at > now() - make_interval(secs => 86400 * %(answers_days)s::float8);
 
 -- answered_set --
--- Keep an answer, in the transaction of what it answers.
+-- Keep an answer; for some verbs in the transaction of what it answers.
 INSERT INTO answered (key, request, answer, unscrubbed) VALUES (%(key)s, %(request)s, %(answer)s, %(unscrubbed)s)
 ON CONFLICT (key) DO UPDATE SET request = excluded.request, answer = excluded.answer,
     unscrubbed = excluded.unscrubbed, at = excluded.at;
