@@ -22,9 +22,9 @@ class ServingStore(Protocol):
         """Return the answer kept for ``key``, or that of ``work``, which is kept; and whether it was kept before.
 
         With ``together`` all that ``work`` does in this thread, and the answer, are one transaction: a process killed
-        at any moment leaves both or neither. Without, the answer is kept after the work. An error of ``work`` is raised
-        and not kept. ``scrub`` inside ``together`` follows after the commit; until it is done, the next call with the
-        same key does it.
+        at any moment leaves both or neither. Without, the answer is kept after the work, and
+        returned also where it cannot be kept. An error of ``work`` is raised and not kept. ``scrub`` inside
+        ``together`` follows after the commit; until it is done, the next call with the same key does it.
 
         Raises InvalidInput where the kept answer is of another ``request``, LimitExceeded where another process is
         still at work on this one.

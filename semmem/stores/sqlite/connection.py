@@ -61,6 +61,8 @@ _SQL = statements("sqlite")
 _BUSY_S = 10.0
 
 _TRIES = 4
+_REBUILD = "rebuild"
+"""The lock of a rebuild."""
 
 _SESSION = (
     "PRAGMA synchronous = FULL",  # a committed memory survives a power cut, in WAL mode too
@@ -205,20 +207,26 @@ class Filed:
 
         Renames and copies of namespaces are locked out too: one that has begun ends first, and others are refused.
         """
-        lock = self._rebuild_lock()
-        with self._rebuilding_here(), nullcontext() if lock is None else _held(lock):
+        with self._rebuilding_here(), self.held(_REBUILD, _rebuilt_elsewhere):
             self._writing(lambda connection: None)  # waits for who has the write lock, see refuse_beside_rebuild
             yield
 
     def refuse_beside_rebuild(self) -> None:
         """Raise Conflict while somebody rebuilds this file; a caller with the write lock has no rebuild begin."""
-        lock = self._rebuild_lock()
-        if self._rebuilds or (lock is not None and _is_held(lock)):
+        if self._rebuilds or (self._path is not None and _is_held(_lock_file(self._path, _REBUILD))):
             raise _rebuilt_elsewhere()
 
-    def _rebuild_lock(self) -> Path | None:
-        """Return the file whose lock a rebuild holds; None for a database in memory."""
-        return None if self._path is None else self._path.with_name(f"{self._path.name}-rebuild")
+    @contextmanager
+    def held(self, name: str, refused: Callable[[], Exception]) -> Iterator[None]:
+        """Hold a lock on something of this file, in all processes. Raises ``refused`` where somebody has it.
+
+        A database in memory is that of one process, and no lock is held.
+        """
+        if self._path is None:
+            yield
+            return
+        with _held(_lock_file(self._path, name), refused):
+            yield
 
     @contextmanager
     def _rebuilding_here(self) -> Iterator[None]:
@@ -408,22 +416,28 @@ class Filed:
 
 
 @contextmanager
-def _held(path: Path) -> Iterator[None]:
+def _held(path: Path, refused: Callable[[], Exception]) -> Iterator[None]:
     """Hold the lock that the file at ``path`` is for, which a killed process releases; the file is there meanwhile."""
     handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise _rebuilt_elsewhere() from None
-        if not path.exists() or path.stat().st_ino != os.fstat(handle).st_ino:  # its holder has just removed it
-            raise _rebuilt_elsewhere()
+            raise refused() from None
+        status = os.fstat(handle)
+        if file_number(path) != (status.st_dev, status.st_ino):  # its holder has just removed it
+            raise refused()
         try:
             yield
         finally:
             path.unlink(missing_ok=True)
     finally:
         os.close(handle)
+
+
+def _lock_file(path: Path, name: str) -> Path:
+    """Return the file whose lock is the one of that name for the database at ``path``."""
+    return path.with_name(f"{path.name}-{name}")
 
 
 def _is_held(path: Path) -> bool:

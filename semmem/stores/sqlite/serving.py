@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.model.store.serving import KeyRows, another_request, rates_unshared
+from semmem.model.errors import LimitExceeded, StoreError
+from semmem.model.store.serving import KeyRows, another_request, rates_unshared, still_at_work
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.write import microsecond
 
@@ -19,6 +22,9 @@ __all__ = ["SqliteServing"]
 
 _SQL = statements("sqlite")
 _DAY = 86_400_000_000
+_PATIENCE_S = 5.0
+"""Seconds to wait for another server that is at work on the same request."""
+_PAUSE_S = 0.05
 
 
 class _Kept(Exception):
@@ -41,7 +47,8 @@ class SqliteServing:
     ) -> tuple[str, bool]:
         """Return the kept answer for ``key``, or that of ``work``; see ServingStore.
 
-        The write lock is taken with the first write of ``work``. Who waited for it finds what was kept meanwhile.
+        The write lock is taken with the first write of ``work``. Who waited for it finds what was kept meanwhile. Where
+        ``work`` is several transactions, a file beside the store's is the claim.
         """
         now = microsecond(datetime.now(UTC))
         row = {"key": key, "request": request, "now": now, "answers_before": now - int(keep_days * _DAY)}
@@ -60,8 +67,8 @@ class SqliteServing:
 
         unscrubbed = found = False
         try:
-            self._store._run(check)
             if together:
+                self._store._run(check)
                 with self._store.whole(check) as whole:
                     try:
                         answer = work()
@@ -69,8 +76,11 @@ class SqliteServing:
                         unscrubbed = whole.unscrubbed
                     self._store._writing(lambda c: keep(c, answer, unscrubbed))
             else:
-                answer = work()
-                self._store._writing(lambda c: keep(c, answer, False))
+                with self._claimed(key):
+                    self._store._run(check)
+                    answer = work()
+                    with suppress(StoreError, sqlite3.Error):  # what is done is done, whether or not that can be kept
+                        self._store._writing(lambda c: keep(c, answer, False))
         except _Kept as kept:
             answer, unscrubbed, found = kept.answer, kept.unscrubbed, True
         except BaseException:
@@ -81,6 +91,24 @@ class SqliteServing:
             self._store.scrub()
             self._store._writing(lambda c: c.execute(_SQL["answered_scrubbed"], row))
         return answer, found
+
+    @contextmanager
+    def _claimed(self, key: bytes) -> Iterator[None]:
+        """Claim an Idempotency-Key, also that of a process that is killed.
+
+        Raises LimitExceeded where another server has it for too long.
+        """
+        end = time.monotonic() + _PATIENCE_S
+        with ExitStack() as claim:
+            while True:
+                try:
+                    claim.enter_context(self._store.held(f"request-{key.hex()[:16]}", still_at_work))
+                    break
+                except LimitExceeded:
+                    if time.monotonic() > end:
+                        raise
+                time.sleep(_PAUSE_S)
+            yield
 
     def key_list(self) -> KeyRows:
         """Return every key."""
