@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from semmem.model.errors import InvalidInput, StoreUnavailable
+from semmem.model.process.forks import undivided
 from semmem.stores.embedded import data_directory, noted, postmaster
 from semmem.stores.embedded.postmaster import Postmaster
 
@@ -251,17 +252,13 @@ class EmbeddedServer:
             for leftover in (self._cluster / "postmaster.pid", *(self._folder / "run").glob(".s.PGSQL.*")):
                 leftover.unlink(missing_ok=True)
         data_directory.configure(self._folder, who)
-        while (alive := postmaster.grab(self._alive)) is None:  # the idle watch may hold it for a moment
+        log.touch(mode=0o600)
+        who.give(log)
+        command = [str(programs / "postgres"), "-D", str(self._cluster)]
+        while not _in_background(command, log, self._alive, who.process):  # the idle watch may hold it for a moment
             if time.monotonic() >= end:
                 raise StoreUnavailable(f"The data folder {self.data} is in use by a server that cannot be seen here.")
             time.sleep(0.005)
-        try:
-            log.touch(mode=0o600)
-            who.give(log)
-            command = [str(programs / "postgres"), "-D", str(self._cluster)]
-            _in_background(command, log, alive, who.process)
-        finally:
-            os.close(alive)
         return log
 
     def _stranger(self) -> int | None:
@@ -301,16 +298,12 @@ class EmbeddedServer:
 
     def _keep_watch(self) -> None:
         """Start the idle watch unless it runs; its process inherits a lock that is already held."""
-        if self.idle_stop_s == 0 or (descriptor := postmaster.grab(str(self._folder / "watch"))) is None:
+        watch = str(self._folder / "watch")
+        if self.idle_stop_s == 0 or not postmaster.free(watch) or (python := _python()) is None:
             return
-        try:
-            python, psql = _python(), data_directory.programs() / "psql"
-            if python is not None:
-                arguments = [str(self._folder), str(psql), data_directory.ROLE, str(self.idle_stop_s)]
-                command = [python, "-I", "-S", postmaster.__file__, *arguments]
-                _in_background(command, Path(os.devnull), descriptor, {"cwd": "/", "env": postmaster.ENVIRONMENT})
-        finally:
-            os.close(descriptor)
+        arguments = [str(self._folder), str(data_directory.programs() / "psql"), data_directory.ROLE]
+        command = [python, "-I", "-S", postmaster.__file__, *arguments, str(self.idle_stop_s)]
+        _in_background(command, Path(os.devnull), watch, {"cwd": "/", "env": postmaster.ENVIRONMENT})
 
     def _conninfo(self, server: Postmaster, database: str = data_directory.DATABASE) -> str:
         socket = server.socket.replace("\\", "\\\\").replace("'", "\\'")
@@ -322,8 +315,23 @@ class EmbeddedServer:
         return None
 
 
-def _in_background(command: list[str], log: Path, lock: int, process: Mapping[str, Any]) -> None:
-    """Start ``command`` detached from this process and its terminal; it inherits the locked descriptor ``lock``."""
+def _in_background(command: list[str], log: Path, lock: str, process: Mapping[str, Any]) -> bool:
+    """Start ``command`` detached from this process and its terminal, holding ``lock``; False where that is held.
+
+    A process that another thread forks meanwhile would hold the lock for all its life, so the fork waits.
+    """
+    with undivided:
+        if (descriptor := postmaster.grab(lock)) is None:
+            return False
+        try:
+            _detached(command, log, descriptor, process)
+        finally:
+            os.close(descriptor)
+    return True
+
+
+def _detached(command: list[str], log: Path, lock: int, process: Mapping[str, Any]) -> None:
+    """Start ``command``, which inherits the locked descriptor ``lock``."""
     shell = ["/bin/sh", "-c", _IN_BACKGROUND, str(log), *command]
     nothing = subprocess.DEVNULL
     subprocess.run(
