@@ -21,7 +21,8 @@ from semmem.stores.embedded.postmaster import Postmaster
 
 __all__ = ["EmbeddedServer", "ServerStatus"]
 
-_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+_SIGNALS = {"smart": signal.SIGINT, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+_LOOK_S = 0.1  # seconds after which smart looks again for clients
 _GRACE_S = 10  # time that a starter has, after its start_timeout_s, to report what went wrong
 _ROOM = 32 * 2**20  # bytes: two segments of its write-ahead log; with less it may not even say what it lacks
 _CREATE_DATABASE = f"CREATE DATABASE {data_directory.DATABASE} TEMPLATE template0"
@@ -103,22 +104,53 @@ class EmbeddedServer:
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
         """Stop the server and wait until it has ended; False when it was not running.
 
-        ``fast`` aborts the transactions of connected clients, ``smart`` waits until the clients disconnect,
+        ``fast`` aborts the transactions of connected clients, ``smart`` waits until no client is connected,
         ``immediate`` leaves recovery to the next start. Raises StoreUnavailable when it has not stopped within
-        ``start_timeout_s``.
+        ``start_timeout_s``, or where clients stay for so long, with ``smart``; then it goes on.
         """
         if mode not in _SIGNALS:
             raise InvalidInput(f"A server stops in one of the modes {', '.join(_SIGNALS)}.")
         if not self._may_look():
             return False
+        if mode == "smart":
+            return self._stop_unused()
         with self._locked(exclusive=True):
-            try:
-                return postmaster.stop(str(self._folder), _SIGNALS[mode], timeout_s=self.start_timeout_s)
-            except TimeoutError as error:
+            return self._stop(mode)
+
+    def _stop(self, mode: str) -> bool:
+        try:
+            return postmaster.stop(str(self._folder), _SIGNALS[mode], timeout_s=self.start_timeout_s)
+        except TimeoutError as error:
+            raise StoreUnavailable(
+                f"The server in {self.data} has not stopped within {self.start_timeout_s:g} s; try again with mode "
+                "fast or immediate."
+            ) from error
+
+    def _stop_unused(self) -> bool:
+        """Stop the server at a moment without clients.
+
+        By SIGTERM PostgreSQL itself waits for that moment, but admits nobody meanwhile, and that cannot be taken back.
+        """
+        end = time.monotonic() + self.start_timeout_s
+        while True:
+            with self._locked(exclusive=True):
+                if postmaster.free(self._alive) or self._is_unused():
+                    return self._stop("smart")
+            if time.monotonic() >= end:
                 raise StoreUnavailable(
-                    f"The server in {self.data} has not stopped within {self.start_timeout_s:g} s; try again with mode "
-                    "fast or immediate."
-                ) from error
+                    f"The server in {self.data} has not stopped within {self.start_timeout_s:g} s and goes on, because "
+                    "a client is connected or it does not answer; try again later, or with mode fast."
+                )
+            time.sleep(_LOOK_S)
+
+    def _is_unused(self) -> bool:
+        """Return whether the server says that no client is connected; one that does not answer may have some."""
+        if (server := self._ready()) is None:
+            return False
+        try:
+            return self._ask(server)[1] == 0
+        except StoreUnavailable:
+            return False
 
     def status(self) -> ServerStatus:
         """Return the status of the server without starting it."""

@@ -117,14 +117,29 @@ def test_stop_stops_and_the_next_call_starts_again(own: EmbeddedServer, table: s
     assert query(own, f"SELECT n FROM {table}") == [(7,)]
 
 
-def test_the_command_that_stops_waits_as_long_as_the_setting_says(
+def test_the_command_that_stops_waits_as_long_as_the_setting_says_and_then_the_server_goes_on(
     own: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SEMMEM_START_TIMEOUT_S", "0.3")
-    with psycopg.connect(own.ensure_running()):  # whom smart waits for
+    with psycopg.connect(own.ensure_running()) as client:  # whom smart waits for
+        before = pid(own)
         assert run(["server", "stop", "--mode", "smart", "--url", f"embedded://{own.data}"]) != 0
-        assert "has not stopped within 0.3 s" in capfd.readouterr().err
-    eventually(lambda: postmaster.free(str(own.data / "postgresql" / "alive")))
+        assert "has not stopped within 0.3 s and goes on, because a client is connected" in capfd.readouterr().err
+        with psycopg.connect(EmbeddedServer(own.data, start_timeout_s=5).ensure_running()) as other:
+            assert other.execute("SELECT 1").fetchone() == client.execute("SELECT 1").fetchone() == (1,)
+        assert pid(own) == before
+
+
+def test_smart_stops_the_server_once_its_last_client_has_left(own: EmbeddedServer) -> None:
+    stopped: list[bool] = []
+    stopping = threading.Thread(target=lambda: stopped.append(own.stop("smart")))
+    with connected(own) as client:
+        stopping.start()
+        assert client.execute("SELECT 1").fetchone() == (1,)
+    stopping.join(100)
+    assert stopped == [True]
+    assert not own.status().running
+    assert own.stop("smart") is False
 
 
 def test_an_idle_server_stops_by_itself_and_leaves_no_process(own: EmbeddedServer) -> None:
