@@ -61,6 +61,7 @@ _SQL = statements("sqlite")
 _BUSY_S = 10.0
 
 _TRIES = 4
+
 _REBUILD = "rebuild"
 """The lock of a rebuild."""
 
