@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, overload
 
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import CandidateMetadata
-from semmem.model.filters import at_time, person, string
+from semmem.model.field_kinds import Time
+from semmem.model.filters import person, string
 from semmem.model.process.forks import cached_property
 from semmem.model.types import LINK_TYPES, LinkType, Memory
 
@@ -326,7 +327,7 @@ def checked_link(
     """Return a link to be made from the memory ``id``.
 
     Raises InvalidInput for an unknown type, for a link of a memory to itself, for ids that are too long together, and
-    for a ``since`` that is no time.
+    for a ``since`` that is no time or that no store can hold.
     """
     link_type = next((one for one in LINK_TYPES if one == string("type", type)), None)
     if link_type is None:
@@ -339,5 +340,5 @@ def checked_link(
             "linked."
         )
     who = person("made_by", made_by)
-    when = None if since is None else at_time("since", since)
+    when = None if since is None else Time().checked("since", since)
     return Link(namespace, id, link_type, to, when, who)

@@ -300,6 +300,20 @@ def test_links_go_out_and_come_in_with_their_memories_and_those_that_lead_nowher
             ]
 
 
+def test_a_link_with_a_time_that_no_calendar_holds_in_utc_is_not_made_so_its_namespace_still_goes_out(
+    mem: semmem.Semmem, space: str
+) -> None:
+    for since in ("0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00"):
+        row = {"id": "odd", "text": "Odd.", "links": [{"type": "see-also", "to": "m00", "since": since}]}
+        done = mem.import_items([row], namespace=space)
+        assert (done.linked, done.unlinked) == (
+            0,
+            (f"odd: since must be between the years 1 and 9999 in UTC, not '{since}'.",),
+        )
+        assert mem.links("odd", namespace=space) == []
+    assert len(list(mem.export(namespace=space))) == 14
+
+
 def test_a_link_that_semmem_made_is_no_edge_of_the_walk_until_a_person_makes_it(mem: semmem.Semmem, space: str) -> None:
     life = mem.store.life
     assert life is not None
