@@ -167,13 +167,19 @@ _PAGE_CHARS = 4_000_000
 
 
 def exported(
-    store: Store, namespaces: Sequence[str] | None, filters: Filters, *, vectors: bool = False
+    store: Store,
+    namespaces: Sequence[str] | None,
+    filters: Filters,
+    *,
+    timed_of: Callable[[Memory, bytes], bool],
+    vectors: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Yield every whole memory of ``namespaces`` (None: of all) that ``filters`` match, as plain JSON values.
 
     Namespaces come in the order given (all: by name), the newest memory first within each, as in ``list``. Fields that
     a memory does not have are left out; ``links`` are the links from it, ``text_at`` is when a text began that an
-    update has brought. With ``vectors``, vectors are included. In a
+    update has brought, ``untimed`` says that ``created_at`` was taken from the clock, where ``timed_of`` a memory and
+    the hash of its content is false. With ``vectors``, vectors are included. In a
     store with given vectors that is ``vector``, a list. Otherwise it is ``embedder``, its fingerprint, and ``vectors``,
     which map the ``vector_key`` of each embedded text (of the memory or its parts) to float32 bytes in base64. Pages
     are read one after the other, so memories written meanwhile may be missing.
@@ -188,9 +194,12 @@ def exported(
             ids = [memory.id for memory in page]
             links = _links(store, namespace, ids)
             began = store.life.texts_began(namespace, ids) if store.life is not None and ids else {}
+            payloads = store.payload_hashes([(namespace, id) for id in ids]) if ids else {}
             for memory in page:
                 begun = {"text_at": _iso(began[memory.id])} if memory.id in began else {}
-                row = _row(memory) | begun | links.get(memory.id, {})
+                payload = payloads.get((namespace, memory.id))
+                untimed = {} if payload is None or timed_of(memory, payload) else {"untimed": True}
+                row = _row(memory) | begun | untimed | links.get(memory.id, {})
                 if vector_store is not None and identity is not None:
                     row |= _vectors(store, vector_store, memory, str(identity["name"]), str(identity["fingerprint"]))
                 yield row

@@ -18,8 +18,9 @@ import semmem
 from semmem import Semmem
 from semmem.embedders.hashing import Hashing
 from semmem.importers import reader
-from semmem.model.errors import BadItem, InvalidInput
+from semmem.model.errors import BadItem, Conflict, InvalidInput
 from tests.interfaces.cli.program import Call, in_process
+from tests.serving import running
 
 MAY = datetime(2026, 5, 1, 9, 0, 0, 123456, tzinfo=timezone(timedelta(hours=2)))
 SPLIT = "".join(f"The Kestrel logs {i:04}. " for i in range(160))  # 3,680 characters, more than the 1,400 of a part
@@ -284,3 +285,75 @@ def test_an_export_without_the_time_of_texts_comes_in_and_one_that_is_no_time_is
         assert (done.remembered, [one.id for one in done.rejected]) == (1, ["b"])
         assert done.rejected[0].reason == "text_at must be an ISO 8601 time, not 'soon'."
         assert ["text_at" in one for one in mem.export()] == [False, False]  # what is to come is no time of a text
+
+
+@pytest.mark.parametrize("door", ["store", "server", "file"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_what_was_remembered_without_a_time_is_a_repeat_without_one_after_export_and_import_too(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, door: str
+) -> None:
+    chat = [{"role": "user", "content": "I moved to Bonn."}, {"role": "assistant", "content": "Noted."}]
+    with semmem.connect(f"sqlite:{tmp_path}/one.db", embedder="none") as mem:
+        mem.remember_messages(chat, session="c", position=0)
+        mem.remember("The port is 8080.")
+        mem.remember("Deploy on Fridays.", id="deploy")
+        mem.remember("The code is 4711.", id="code", sensitive=True)
+        mem.remember("May has begun.", id="may", created_at=MAY)
+        rows = list(mem.export(sensitive=True))
+    assert {row["text"]: row.get("untimed") for row in rows} == {
+        "I moved to Bonn.": True, "Noted.": True, "The port is 8080.": True, "Deploy on Fridays.": True,
+        "The code is 4711.": True, "May has begun.": None,
+    }  # fmt: skip
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    url = request.getfixturevalue("store_url") if kind == "postgres" else f"sqlite:{tmp_path}/two.db"
+    with semmem.connect(url, embedder="none", pool_size=2) as mem:
+        with running(mem) as server, semmem.connect(server.url) as there:
+            door_in = there if door == "server" else mem
+            for remembered in (len(rows), 0):
+                report = door_in.import_items(reader("jsonl")(path) if door == "file" else rows)
+                assert (report.remembered, report.unchanged, report.rejected) == (remembered, 6 - remembered, ())
+        assert list(mem.export(sensitive=True)) == [{**row, "updated_at": row["created_at"]} for row in rows]
+        more = [*chat, {"role": "user", "content": "And now to Köln."}]
+        assert mem.remember_messages(more, session="c", position=0).unchanged == 2
+        assert mem.remember("The port is 8080.").seen_count == 2
+        assert mem.remember("Deploy on Fridays.", id="deploy").version == 1
+        assert mem.remember("The code is 4711.", id="code", sensitive=True).version == 1
+        assert mem.remember("May has begun.", id="may", created_at=MAY).version == 1
+        with pytest.raises(Conflict):
+            mem.remember("May has begun.", id="may")
+
+
+def test_a_row_without_untimed_counts_its_time_and_another_time_of_one_that_has_it_is_seen(tmp_path: Path) -> None:
+    with semmem.connect(f"sqlite:{tmp_path}/one.db", embedder="none") as mem:
+        row: dict[str, Any] = {"id": "a", "namespace": "default", "text": "Tea.", "version": 3, "importance": 0.5}
+        rows = [{**row, "created_at": MAY.isoformat()}, {**row, "id": "b", "created_at": MAY.isoformat()}]
+        mem.import_items([rows[0], {**rows[1], "untimed": True}])
+        assert mem.remember("Tea.", id="b").version == 1
+        with pytest.raises(Conflict):
+            mem.remember("Tea.", id="a")
+        later = {**rows[1], "untimed": True, "created_at": "2026-06-01T00:00:00+00:00"}
+        assert (
+            mem.import_items([later])
+            .rejected[0]
+            .reason.startswith("The id 'b' is already stored with another created_at;")
+        )
+        assert mem.import_items([later], owned={"created_after": "2000-01-01"}, replace=True).replaced == 1
+        assert mem.get("b").created_at == datetime(2026, 6, 1, tzinfo=UTC)
+        assert mem.remember("Tea.", id="b").version == 2
+        report = mem.import_items([{**rows[1], "id": "c", "untimed": "yes"}])
+        assert report.rejected[0].reason == "untimed must be True or False, not 'yes'."
+
+
+def test_rows_of_an_export_that_a_file_reader_gives_are_remembered_through_a_server_too(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        mem.remember_many([{"id": "a", "text": "Tea."}, {"id": "b", "text": "Milk."}])
+        mem.link("a", "see-also", "b")
+        written(mem, path)
+    with (
+        semmem.connect("sqlite::memory:", embedder="none") as mem,
+        running(mem) as server,
+        semmem.connect(server.url) as there,
+    ):
+        assert there.remember_many(reader("jsonl")(path)).remembered == 2

@@ -77,6 +77,7 @@ def export(
 ) -> Iterator[dict[str, Any]]:
     """Return memories as mappings with all their fields, newest first; see ``Semmem.export``."""
     from semmem.transfer import exported
+    from semmem.write.items import timed_of
 
     where = None if namespace is None else several_namespaces(namespace)
     if not isinstance(sensitive, bool):
@@ -88,7 +89,7 @@ def export(
                 "An export leaves out sensitive memories, which this filter asks for; add sensitive=True."
             )
         chosen = replace(chosen, sensitive=False)
-    return exported(mem.store, where, chosen, vectors=vectors)
+    return exported(mem.store, where, chosen, timed_of=timed_of, vectors=vectors)
 
 
 def maintain(mem: Connection) -> Mapping[str, int]:

@@ -106,7 +106,8 @@ def _streamed(verb: Verb[P, T], read: Callable[[Any], T]) -> Callable[Concatenat
             items = list(items)
         sent = {key: values.sent(key, one) for key, one in arguments.items()}
         headers = {"content-type": _LINES, "accept": _LINES if progress else "application/json"}
-        request = Request(route.method, route.path, headers=headers, content=lines(sent, items))
+        content = lines(sent, items, rows=verb.__name__ == "import_items")
+        request = Request(route.method, route.path, headers=headers, content=content)
         with self._transport.handle(request) as response:
             if response.status_code != 200 or progress is None:
                 return read(_answer(response.status_code, response.read()))

@@ -17,7 +17,7 @@ from semmem.write.versions import check_expected
 __all__ = ["NAMESPACE_IN_URL", "Request", "lines", "quoted", "request_of"]
 
 
-_BESIDE = ("links", "text_at", "embedder", "vectors")
+_BESIDE = ("links", "text_at", "untimed", "embedder", "vectors")
 """Attributes of an item that are no argument of ``remember``; see imported_items.exported_item."""
 NAMESPACE_IN_URL = ("update", "configure")
 """Routes with a body, which is the changes alone, so that the namespace stands in the URL as in routes without one."""
@@ -91,15 +91,15 @@ def quoted(id: str) -> str:
     return quote(id, safe="") if id.strip(".") else "%2E" * len(id)
 
 
-def lines(arguments: Mapping[str, Any], items: Iterable[Any]) -> Iterator[bytes]:
+def lines(arguments: Mapping[str, Any], items: Iterable[Any], *, rows: bool = True) -> Iterator[bytes]:
     """Yield the arguments, and each item, as a line of JSON; what is no JSON as a line that the server refuses.
 
-    Of a row of an export its links, the time at which its text began and its vectors go along.
+    Of a row of an export its links, what it says of its times and its vectors go along, if the verb takes ``rows``.
     """
     yield values.as_json("arguments", {"arguments": dict(arguments)}) + b"\n"
     for item in items:
         try:
-            beside = {name: one for name in _BESIDE if (one := getattr(item, name, None))}
+            beside = {name: one for name in _BESIDE if rows and (one := getattr(item, name, None))}
             yield values.as_json("An item", {**item, **beside} if beside else item) + b"\n"
         except InvalidInput as error:
             yield values.as_json("An item", f"{type(item).__name__}: {error.message}") + b"\n"

@@ -37,7 +37,7 @@ NOTE_HASH = "note_hash"
 
 _NOT_GIVEN = ("updated_at", "version", "parent_id", "access_count", "last_accessed")
 """Fields that the store sets itself; an export has them for people to read."""
-EXPORTED = frozenset((*_NOT_GIVEN, "vectors", "embedder", "links", "text_at"))
+EXPORTED = frozenset((*_NOT_GIVEN, "vectors", "embedder", "links", "text_at", "untimed"))
 """Fields of an export that are no argument of ``remember``."""
 
 
@@ -49,12 +49,14 @@ class Item(dict[str, Any]):
     """The arguments of ``remember`` for one memory; ``where`` is its place in the file.
 
     ``links`` are the links from this memory: mappings with ``type``, ``to``, ``since`` and ``made_by``. ``text_at`` is
-    when its text began, None for its ``created_at``.
+    when its text began, None for its ``created_at``. ``untimed`` says that nobody has given its ``created_at``, which
+    the store has taken from the clock, so that the same content without a time is a repeat.
     """
 
     where: str = ""
     links: Sequence[Any] = ()
     text_at: Any = None
+    untimed: Any = False
 
 
 def item(where: str, **fields: Any) -> Item:
@@ -83,12 +85,12 @@ def exported_item(where: str, row: Mapping[str, Any], *, vectors: bool = True) -
     """Return one row of an export as an item: without the store's own fields, with the vectors of its parts."""
     fields = {name: value for name, value in row.items() if name not in _NOT_GIVEN}
     stored_vectors, embedder = fields.pop("vectors", None), fields.pop("embedder", None)
-    links, text_at = fields.pop("links", None), fields.pop("text_at", None)
+    links, text_at, untimed = (fields.pop(name, None) for name in ("links", "text_at", "untimed"))
     result = item(where, **fields)
     if vectors and isinstance(stored_vectors, Mapping) and isinstance(embedder, str):
         result = VectorItem(result)
         result.where, result.embedder, result.vectors = where, embedder, stored_vectors
-    result.text_at = text_at
+    result.text_at, result.untimed = text_at, untimed
     if not EXPORTED.isdisjoint(row):  # where an export names none, nobody has said it
         result["source_type"] = fields.get("source_type")
     if links is not None:

@@ -83,7 +83,8 @@ class Draft:
     vector and its embedder, where the embedded text is the same. ``changed_by`` is who makes the change, ``suspected``
     are the kinds of credentials that the memory seems to hold, or, where it was ``redacted``, held. ``restores`` says
     that a softly forgotten memory comes back, and ``made_id`` that an interface has made the id (see MadeId).
-    ``text_at`` is when its text began, None for its ``created_at``.
+    ``text_at`` is when its text began, None for its ``created_at``. ``untimed`` says that ``created_at`` was taken from
+    the clock of the store that the item was exported from.
     """
 
     position: int
@@ -100,6 +101,7 @@ class Draft:
     redacted: bool = False
     made_id: bool = False
     text_at: datetime | None = None
+    untimed: bool = False
 
     @property
     def name(self) -> tuple[str, str]:
@@ -114,7 +116,7 @@ class Draft:
     @property
     def timed(self) -> bool:
         """Return whether the time was given, so that it is part of the content."""
-        return "created_at" in self.fields
+        return "created_at" in self.fields and not self.untimed
 
 
 def check_namespace(name: object) -> None:

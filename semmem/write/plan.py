@@ -221,7 +221,8 @@ def no_longer(draft: Draft, policy: Policy) -> Refused:
 def _same(stored: Stored, draft: Draft, vectors: Vectors, policy: Policy) -> bool:
     if draft.vector is not None and not _same_vector(draft.vector, vectors.get((*draft.name, 0))):
         return False
-    if draft.payload == stored.payload and not (policy.partial and "expires_at" in draft.fields):
+    apart = {"expires_at", "created_at"} if draft.untimed else {"expires_at"}  # what the hash leaves out
+    if draft.payload == stored.payload and not (policy.partial and apart & draft.fields):
         return True
     before, item = stored.memory, draft.memory
     if not policy.partial:

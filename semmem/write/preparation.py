@@ -23,6 +23,7 @@ from semmem.embedders.binding import embed_texts
 from semmem.extractors import Rules
 from semmem.model.errors import BadItem, Conflict, EmbedderMismatch, InvalidInput
 from semmem.model.exchange import Extraction
+from semmem.model.field_kinds import Switch
 from semmem.model.filters import at_time
 from semmem.model.process.machine import processors
 from semmem.model.protocols import Embedder, Extractor
@@ -30,7 +31,7 @@ from semmem.model.store import Store, vectors_of
 from semmem.model.types import Memory, Rejected
 from semmem.text.passages import MAX_CHARS, embedded_text, read_text, split
 from semmem.write.bulk import EXTRACT, LIKENESS, SCREEN, Pool, TextRow
-from semmem.write.items import Draft, drafted, giver, id_of, pieces_of
+from semmem.write.items import Draft, drafted, giver, id_of, payload_of, pieces_of
 from semmem.write.likeness import Likeness, comparable, keys_of
 from semmem.write.plan import Refused, batches
 from semmem.write.rebuild import prepare
@@ -153,7 +154,7 @@ def checked(batch: Iterable[tuple[int, Any]], namespace: str) -> list[Draft | Re
     drafts: list[Draft | Refused] = []
     for index, item in batch:
         try:
-            drafts.append(_begun(drafted(index, item, namespace), item))
+            drafts.append(_as_exported(drafted(index, item, namespace), item))
         except InvalidInput as error:
             drafts.append(Refused(index, ("", id_of(item) or ""), error.message, BadItem))
     return drafts
@@ -175,8 +176,14 @@ def screened_all(
     return passed
 
 
-def _begun(draft: Draft, item: object) -> Draft:
-    """Return a draft with the time at which its text began, where an export says so. Raises InvalidInput."""
+def _as_exported(draft: Draft, item: object) -> Draft:
+    """Return a draft with what an export says besides the fields of ``remember``. Raises InvalidInput.
+
+    That is when its text began, and whether its time was taken from the clock, so that it is no content.
+    """
+    untimed = getattr(item, "untimed", None)
+    if untimed is not None and Switch().checked("untimed", untimed):
+        draft = replace(draft, untimed=True, payload=payload_of(draft.memory, timed=False))
     value = getattr(item, "text_at", None)
     if value is None:
         return draft
