@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from semmem.interfaces import wire
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from semmem.model.types import Memory
 
 __all__ = ["Answer", "Call", "Run", "Tool", "answer_call", "answer_error", "as_values", "indented", "text_of", "uri_of"]
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +97,23 @@ class Call:
             f"There is no memory {id!r} in namespace {looked}; memory_recall gives ids, and `namespace` says where to "
             "look for one of another namespace."
         )
+
+    def reached(self, id: Any, act: Callable[[Any, Any], T]) -> T:
+        """Return what ``act`` makes of an id and its namespace, also where the memory was forgotten.
+
+        Of several namespaces it is the first that has the memory, else the first in which ``act`` finds what is kept of
+        it. Raises NotFound, as ``found`` does.
+        """
+        if self.arguments.get("namespace") is not None or len(self.scope.namespaces) == 1:
+            return act(id, self.namespace)
+        try:
+            found = self.found(id)
+        except NotFound:
+            for namespace in self.scope.namespaces:
+                with suppress(NotFound):
+                    return act(id, namespace)
+            raise
+        return act(found.id, found.namespace)
 
 
 Run = Callable[[Call], dict[str, Any]]

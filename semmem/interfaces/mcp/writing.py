@@ -90,17 +90,17 @@ def update(call: Call) -> dict[str, Any]:
 def forget(call: Call) -> dict[str, Any]:
     """Answer memory_forget."""
     id = call.arguments.get("id")
-    namespace = call.namespace
-    if id is not None:
-        found = call.found(id)
-        id, namespace = found.id, found.namespace
     chosen = call.present("filters", "everything", "hard", "dry_run")
     if chosen.get("everything") is True and not (chosen.get("hard") is True or chosen.get("dry_run") is True):
         raise InvalidInput(
             "A whole namespace is forgotten for good: count it with dry_run, and add hard if a person asked "
             "for exactly that. Nothing was forgotten."
         )
-    count = call.memory.forget(id, namespace=namespace, forgotten_by=call.agent.name, **chosen)
+
+    def forgotten(id: Any, namespace: Any) -> tuple[int, Any]:
+        return call.memory.forget(id, namespace=namespace, forgotten_by=call.agent.name, **chosen), namespace
+
+    count, namespace = forgotten(None, call.namespace) if id is None else call.reached(id, forgotten)
     return {"forgotten": count, "dry_run": bool(chosen.get("dry_run", False)), "namespace": namespace}
 
 

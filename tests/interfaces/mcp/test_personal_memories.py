@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import semmem
-from tests.interfaces.mcp.clients import ask, in_memory
+from tests.interfaces.mcp.clients import ask, in_memory, refusal
 
 pytestmark = pytest.mark.anyio
 
@@ -27,3 +27,22 @@ async def test_of_two_memories_with_one_id_that_of_the_project_is_meant(url: str
             await ask(client, "memory_remember", id="drink", text="Ada drinks tea.", namespace=namespace)
         assert (await ask(client, "memory_forget", id="drink"))["namespace"] == "project"
         assert (await ask(client, "memory_forget", id="drink"))["namespace"] == "personal"
+
+
+async def test_what_was_forgotten_softly_is_forgotten_for_good_from_a_project(url: str) -> None:
+    async with in_memory(url, named="project") as client:
+        for namespace in ("personal", "project"):
+            await ask(client, "memory_remember", id="drink", text="Ada drinks tea.", namespace=namespace)
+            await ask(client, "memory_forget", id="drink", namespace=namespace)
+        counted = await ask(client, "memory_forget", id="drink", hard=True, dry_run=True)
+        assert (counted["forgotten"], counted["namespace"]) == (1, "project")
+        for namespace in ("project", "personal"):
+            gone = await ask(client, "memory_forget", id="drink", hard=True)
+            assert (gone["forgotten"], gone["namespace"]) == (1, namespace)
+        error = await refusal(client, "memory_forget", id="drink", hard=True)
+        assert error["message"].startswith("There is no memory 'drink' in namespace 'project' or 'personal'; ")
+        await ask(client, "memory_remember", id="food", text="Ada eats rice.")
+        await ask(client, "memory_forget", id="food")
+        assert (await ask(client, "memory_forget", id="food", namespace="project", hard=True))["forgotten"] == 1
+    with semmem.connect(url, embedder="none") as mem:
+        assert [mem.forgotten(namespace=name) for name in ("personal", "project")] == [[], []]
