@@ -147,8 +147,10 @@ def get(call: Call) -> dict[str, Any]:
 
 def history(call: Call) -> dict[str, Any]:
     """Answer memory_history."""
-    id = call.arguments["id"]
-    versions = call.memory.history(id, namespace=call.namespace, **call.present("limit", "offset"), **call.revealing)
+    how = {**call.present("limit", "offset"), **call.revealing}
+    versions = call.reached(
+        call.arguments["id"], lambda id, namespace: call.memory.history(id, namespace=namespace, **how)
+    )
     before = [None, *versions][: len(versions)]
     return {
         "versions": [

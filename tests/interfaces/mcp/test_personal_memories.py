@@ -46,3 +46,22 @@ async def test_what_was_forgotten_softly_is_forgotten_for_good_from_a_project(ur
         assert (await ask(client, "memory_forget", id="food", namespace="project", hard=True))["forgotten"] == 1
     with semmem.connect(url, embedder="none") as mem:
         assert [mem.forgotten(namespace=name) for name in ("personal", "project")] == [[], []]
+
+
+async def test_the_history_of_a_personal_memory_is_told_from_a_project_also_of_one_that_was_forgotten(url: str) -> None:
+    async with in_memory(url, named="project") as client:
+        await ask(client, "memory_remember", id="drink", text="Ada drinks tea.", namespace="personal")
+        await ask(client, "memory_update", id="drink", text="Ada drinks coffee.")
+        await ask(client, "memory_remember", id="drink", text="The machine is broken.", namespace="project")
+        await ask(client, "memory_forget", id="drink", namespace="project")
+
+        async def told() -> list[str]:
+            return [one["memory"]["text"] for one in (await ask(client, "memory_history", id="drink"))["versions"]]
+
+        assert await told() == ["Ada drinks tea.", "Ada drinks coffee."]  # as memory_get finds it
+        await ask(client, "memory_forget", id="drink")
+        assert await told() == ["The machine is broken."]
+        await ask(client, "memory_forget", id="drink", hard=True)
+        assert await told() == ["Ada drinks tea.", "Ada drinks coffee."]
+        error = await refusal(client, "memory_history", id="nowhere")
+        assert error["message"].startswith("There is no memory 'nowhere' in namespace 'project' or 'personal'; ")
