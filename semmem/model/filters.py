@@ -27,6 +27,7 @@ __all__ = [
     "filters_of",
     "matches",
     "one_of",
+    "operator_in",
     "person",
     "several_namespaces",
     "shown_by",
@@ -154,20 +155,24 @@ def _metadata(value: Any) -> Mapping[str, Any]:
 
 def _refuse_operators(pattern: Any) -> None:
     """Raise InvalidInput for a value such as {"gte": 3}, which would match nothing without any error."""
+    if (operator := operator_in(pattern)) is not None:
+        raise InvalidInput(
+            f"The filter metadata knows no operators such as {operator}; memories match that contain "
+            "the values as they are given. created_after and created_before are ranges of time."
+        )
+
+
+def operator_in(pattern: Any) -> str | None:
+    """Return what is taken for an operator in a value of the filter ``metadata``, at any depth; None for nothing."""
     if isinstance(pattern, Mapping):
         operator = next((key for key in pattern if key.startswith("$")), None)
         if operator is None and all(key.casefold() in _OPERATORS for key in pattern):
             operator = next(iter(pattern), None)
         if operator is not None:
-            raise InvalidInput(
-                f"The filter metadata knows no operators such as {operator}; memories match that contain "
-                "the values as they are given. created_after and created_before are ranges of time."
-            )
-        for value in pattern.values():
-            _refuse_operators(value)
-    elif isinstance(pattern, list):
-        for value in pattern:
-            _refuse_operators(value)
+            return str(operator)
+        pattern = list(pattern.values())
+    inside = map(operator_in, pattern) if isinstance(pattern, list) else ()
+    return next((one for one in inside if one is not None), None)
 
 
 def _depth(raw: str) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from semmem.model.errors import InvalidInput
+from semmem.model.filters import operator_in
 
 __all__ = ["check_conditions", "contained", "holds", "joined"]
 
@@ -43,16 +44,27 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def contained(conditions: Mapping[str, Any], *, sign: str = "") -> dict[str, Any]:
-    """Return the part of ``conditions`` that says what metadata must contain, which a store filters by itself."""
+    """Return the part of ``conditions`` that says what metadata must contain, which a store filters by itself.
+
+    A value in which the store would see an operator is left out, such as one under the key "like". With a ``sign`` the
+    conditions are of what is nested, so that their own keys are part of such a value.
+    """
     return {
         key: value
         for key, value in conditions.items()
         if key not in ("AND", "OR", "NOT")
-        and value != "*"
-        and not _operators(value, sign)
+        and not _compares(value, sign)
         and not (sign and "." in key)
+        and operator_in({key: value} if sign else value) is None
         and "\\u0000" not in json.dumps([key, value], default=str)
     }
+
+
+def _compares(condition: Any, sign: str) -> bool:
+    """Return whether a condition says more, at any depth, than that metadata contain it."""
+    if condition == "*" or _operators(condition, sign):
+        return True
+    return isinstance(condition, Mapping) and any(_compares(one, sign) for one in condition.values())
 
 
 def joined(conditions: Mapping[str, Any]) -> dict[str, Any]:

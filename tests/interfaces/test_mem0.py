@@ -83,6 +83,16 @@ def test_operators_of_mem0_narrow_a_search_and_a_list(m: Memory) -> None:
     assert len(m.get_all(filters={"user_id": "*", "NOT": [{"odd": True}]}, top_k=100)["results"]) == 20
 
 
+def test_operators_of_mem0_and_keys_of_their_names_may_stand_in_what_is_nested(m: Memory) -> None:
+    m.add("Ana has tea.", user_id="u", metadata={"cup": {"like": "tea", "size": 2}, "by": {"like": "a"}}, infer=False)
+    for nested, there in (
+        ({"cup": {"size": {"gt": 1}}}, 1), ({"cup": {"size": {"gt": 2}}}, 0), ({"cup": {"size": "*"}}, 1),
+        ({"cup": {"like": {"icontains": "TE"}}}, 1), ({"by": {"like": "a"}}, 1), ({"by": {"like": "b"}}, 0),
+    ):  # fmt: skip
+        assert len(m.get_all(filters={"user_id": "u", **nested})["results"]) == there
+        assert len(m.search("tea", filters={"user_id": "u", **nested})["results"]) == there
+
+
 def test_what_is_changed_and_deleted_is_told_and_its_history_kept(m: Memory) -> None:
     (row,) = m.add("I live in Porto.", user_id="u", metadata={"a": 1}, infer=False)["results"]
     assert m.update(row["id"], text="I live in Faro.") == {"message": "Memory updated successfully!"}

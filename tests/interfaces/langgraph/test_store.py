@@ -16,6 +16,7 @@ import semmem
 
 pytest.importorskip("langgraph.store.base")
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
+from langgraph.store.memory import InMemoryStore
 
 from semmem.interfaces.langgraph import SemmemStore
 
@@ -200,6 +201,29 @@ def test_an_index_that_says_nothing_known_is_refused(items: SemmemStore, index: 
     ):
         with pytest.raises(semmem.InvalidInput, match=re.escape(said)):
             opens()
+
+
+def test_a_filter_takes_any_key_and_operators_at_any_depth_as_langgraphs_own_store_does(items: SemmemStore) -> None:
+    own = InMemoryStore()
+    values: list[dict[str, Any]] = [
+        {"like": "tea", "n": 1, "d": {"x": 1, "y": 2}}, {"in": "x", "d": {"x": 0}}, {"contains": "q", "l": [{"eq": 1}]},
+        {"like": "coffee", "d": {"like": "x", "x": -1}}, {"Not": 1, "between": {"gte": 3}}, {"AND": [1], "OR": "x"},
+    ]  # fmt: skip
+    for number, value in enumerate(values):
+        for store in (items, own):
+            store.put(("p",), str(number), value)
+    filters: list[dict[str, Any]] = [
+        {"like": "tea"}, {"like": "tea", "n": 1}, {"in": "x"}, {"contains": "q"}, {"Not": 1}, {"d": {"like": "x"}},
+        {"between": {"gte": 3}}, {"l": [{"eq": 1}]}, {"d": {"x": {"$gt": 0}}}, {"d": {"x": {"$gte": 0}, "y": 2}},
+        {"like": {"$ne": "tea"}}, {"AND": [1]}, {"OR": "x"}, {"like": "juice"}, {"d": {"x": {"$gt": 1}}},
+    ]  # fmt: skip
+    for one in filters:
+        expected = sorted(keys(own.search(("p",), filter=one)))
+        assert (one, sorted(keys(items.search(("p",), filter=one)))) == (one, expected)
+        assert (one, sorted(keys(items.search(("p",), query="tea x q", filter=one)))) == (
+            one,
+            [key for key in sorted(keys(items.search(("p",), query="tea x q"))) if key in expected],
+        )
 
 
 def test_a_filter_that_is_no_mapping_is_refused(items: SemmemStore) -> None:
