@@ -40,6 +40,15 @@ def test_what_another_process_restored_changed_and_forgot_meanwhile_comes_back_i
     assert (back.version, back.text) == (2, "A heron flies.")
 
 
+def test_what_one_call_forgets_was_forgotten_at_one_time_and_is_listed_by_id(mem: Semmem) -> None:
+    ids = ["m3", "m1", "m2", "m0", "B", "a"]
+    mem.remember_many([{"id": id, "text": f"Note {id}.", "session": "s"} for id in ids])
+    assert mem.forget(filters={"sessions": "s"}) == len(ids)
+    gone = mem.forgotten()
+    assert len({one.forgotten_at for one in gone}) == 1
+    assert [one.memory.id for one in gone] == sorted(ids)
+
+
 def test_what_was_forgotten_is_found_nowhere_and_comes_back_as_it_was(mem: Semmem) -> None:
     mem.remember("The heron of Ada Lovelace stands in the reeds.", id="h", title="Heron", tags=["b"], session="s")
     memory = mem.update("h", importance=0.8, changed_by="ada")

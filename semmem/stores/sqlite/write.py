@@ -263,7 +263,7 @@ def _take_out(connection: sqlite3.Connection, row: Row) -> tuple[int, int] | Non
     if rows[0][:4] != (version, payload, microsecond(created_at), 0):
         return None
     if not row.made_anew:
-        _keep(connection, namespace, id, row.changed_by, forgotten=False)
+        _keep(connection, namespace, [id], row.changed_by, forgotten=False)
         if row.versions is not None:
             trim = {"namespace": namespace, "id": id, "versions": row.versions}
             if connection.execute(_SQL["history_trim"], trim).rowcount:
@@ -275,13 +275,16 @@ def _take_out(connection: sqlite3.Connection, row: Row) -> tuple[int, int] | Non
     return _remove(connection, [row[4:] for row in rows])
 
 
-def _keep(connection: sqlite3.Connection, namespace: str, id: str, by: str | None, *, forgotten: bool) -> None:
-    """Copy a memory into the history before it is changed or softly forgotten."""
+def _keep(
+    connection: sqlite3.Connection, namespace: str, ids: Iterable[str], by: str | None, *, forgotten: bool
+) -> None:
+    """Copy memories into the history before they are changed or softly forgotten, all at one time."""
     at = microsecond(datetime.now(UTC))
-    which = {"namespace": namespace, "id": id, "by": by, "at": at, "forgotten": forgotten}
-    connection.execute(_SQL["history_keep"], which)
-    if forgotten:
-        connection.execute(_SQL["history_forget"], which)
+    for id in ids:
+        which = {"namespace": namespace, "id": id, "by": by, "at": at, "forgotten": forgotten}
+        connection.execute(_SQL["history_keep"], which)
+        if forgotten:
+            connection.execute(_SQL["history_forget"], which)
 
 
 def _take_back(connection: sqlite3.Connection, row: Row) -> None:
@@ -330,8 +333,7 @@ def forget(
     if dry_run:
         return len(all_ids)
     if soft:
-        for one in fates:
-            _keep(connection, namespace, one, by, forgotten=True)
+        _keep(connection, namespace, fates, by, forgotten=True)
     indexed, length = _remove(connection, [row[2:] for row in rows])
     note_around(connection, namespace, fates.keys())
     if not soft:
