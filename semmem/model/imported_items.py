@@ -37,6 +37,7 @@ NOTE_HASH = "note_hash"
 
 _NOT_GIVEN = ("updated_at", "version", "parent_id", "access_count", "last_accessed")
 """Fields that the store sets itself; an export has them for people to read."""
+_OF_A_STORE = frozenset(_NOT_GIVEN)
 EXPORTED = frozenset((*_NOT_GIVEN, "vectors", "embedder", "links", "text_at", "untimed"))
 """Fields of an export that are no argument of ``remember``."""
 
@@ -91,7 +92,8 @@ def exported_item(where: str, row: Mapping[str, Any], *, vectors: bool = True) -
         result = VectorItem(result)
         result.where, result.embedder, result.vectors = where, embedder, stored_vectors
     result.text_at, result.untimed = text_at, untimed
-    if not EXPORTED.isdisjoint(row):  # where an export names none, nobody has said it
+    if not _OF_A_STORE.isdisjoint(row) or ("source_type" in row and not EXPORTED.isdisjoint(row)):
+        # where an export names none, nobody has said it; a program's item that has links gives none
         result["source_type"] = fields.get("source_type")
     if links is not None:
         result.links = links if isinstance(links, list) else [links]

@@ -22,7 +22,7 @@ from semmem.importers import mem0, reader, told_apart
 from semmem.interfaces.claude_memory import MemoryFiles
 from semmem.interfaces.mem0 import Memory
 from semmem.model.errors import InvalidInput
-from semmem.model.imported_items import exported_item
+from semmem.model.imported_items import Item, exported_item
 from semmem.write.sync import ImportReport
 from tests.serving import running
 
@@ -152,8 +152,26 @@ def test_a_transcript_without_ids_is_told_apart_through_each_door(door: str, tmp
 
 def test_a_row_of_an_export_goes_to_a_server_with_all_that_it_has() -> None:
     row = {"id": "a", "text": "x", "text_at": "2026-01-02T00:00:00+00:00", "embedder": "f", "vectors": {"k": "AAAA"}}
-    _, line = lines({}, [exported_item("line 1", row)])
+    _, line = lines({}, [exported_item("line 1", {**row, "version": 2})])
     assert json.loads(line) == {**row, "source_type": None}
+
+
+@pytest.mark.parametrize("door", ["store", "server"])
+def test_links_of_an_item_are_no_sign_of_an_export_so_its_source_type_is_imported_through_each_door(door: str) -> None:
+    linked = Item({"id": "b", "text": "Two."})
+    linked.links = [{"type": "see-also", "to": "a"}]
+    rows: list[dict[str, Any]] = [
+        {"id": "a", "text": "One."},
+        linked,
+        {"id": "c", "text": "Three.", "links": [{"type": "see-also", "to": "a"}]},
+        {"id": "d", "text": "Four.", "links": [{"type": "see-also", "to": "a"}], "version": 1},
+        exported_item("line 1", {"id": "e", "text": "Five.", "untimed": True, "version": 1}),
+    ]
+    with opened(door) as mem:
+        assert mem.import_items(rows).linked == 3
+        assert {memory.id: memory.source_type for memory in mem.list()} == {
+            "a": "imported", "b": "imported", "c": "imported", "d": None, "e": None,
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("door", ["store", "server"])
