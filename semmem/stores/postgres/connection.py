@@ -574,34 +574,37 @@ class Pooled:
 
         For work that differs when it is repeated: it counts, or says how many there were.
         """
-        done: list[tuple[str, T]] = []
+        if self.in_whole is not None:  # where nothing is done again
+            return self.transaction(work)
+        done: list[tuple[TupleRow, T]] = []
 
         def run(connection: Connection) -> T:
-            if done and _was_committed(connection, done[0][0]):
+            if done and _was_committed(connection, *done[0][0]):
                 return done[0][1]
-            with connection.transaction():
+            with ExitStack() as stack:
+                with pipelined(connection):
+                    stack.enter_context(connection.transaction())
+                    cursor = connection.execute(_SQL["transaction_id"])
+                id = only(cursor)
                 result = work(connection)
-                (id,) = only(connection.execute(_SQL["transaction_id"]))
                 done[:] = [(id, result)]
             return result
 
         return self.run(run)
 
 
-def _was_committed(connection: Connection, id: str) -> bool:
+def _was_committed(connection: Connection, id: str, timeline: int) -> bool:
     """Return whether a transaction was committed; waits while the server still ends it. Raises StoreUnavailable.
 
-    ``pg_xact_status`` is PostgreSQL's own answer to a client that was cut off during its COMMIT.
+    ``pg_xact_status`` is PostgreSQL's own answer to a client that was cut off during its COMMIT. A server that has
+    taken over, which has another timeline, may have given the number again.
     """
     end = time.monotonic() + _COMMIT_S
     while True:
-        try:
-            (status,) = only(connection.execute(_SQL["transaction_status"], {"id": id}))
-        except psycopg.errors.InvalidParameterValue:  # a server that took over before it came to this transaction
-            return False
-        if status != "in progress":
+        status, now = only(connection.execute(_SQL["transaction_status"], {"id": id, "timeline": timeline}))
+        if now == timeline and status != "in progress":
             return bool(status == "committed")
-        if time.monotonic() > end:
+        if now != timeline or time.monotonic() > end:
             raise StoreUnavailable(
                 "The database server does not say whether the last change was stored; look before you try again."
             )

@@ -55,7 +55,7 @@ __all__ = [
 
 FORGET_AT_ONCE = 5_000
 """The number of memories whose entries the client holds at a time while it removes them from the postings."""
-_KEYS = ("namespace_own", "likeness_forget", "comparison_forget")
+_KEYS = ("likeness_forget", "comparison_forget")
 _OTHERS = ("history", "link", "likeness", "uncompared", "access", "change")
 _PURGES = (
     "comparison_around", "purge_history", "purge_earlier", "purge_link", "purge_recall_log", "purge_change",
@@ -109,7 +109,8 @@ def forget(
         kept = {id for id, part, _ in some if part == 0}
         history = life.history_parameters(kept, by) if soft else None
         some_ids = [row_id for _, _, row_id in some]
-        forwards, flushed = delete_rows(connection, {**where, "ords": some_ids}, history, last=_KEYS)
+        lock = "namespace_own" if soft else "namespace_alone"
+        forwards, flushed = delete_rows(connection, {**where, "ords": some_ids}, history, last=(lock, *_KEYS))
         if flushed:
             clear_postings(connection, namespace, flushed)
         indexed += len(forwards)
@@ -148,7 +149,7 @@ def purge(
     which = {"namespace": namespace, "ids": all_ids, "gone": sorted(ids), "earlier": lives, "times": times}
     if not all_ids:
         return
-    connection.execute(_SQL["namespace_own"], which)
+    connection.execute(_SQL["namespace_alone"], which)
     erase(connection, namespace)
     with pipelined(connection):
         cursors = {statement: connection.execute(_SQL[statement], which) for statement in _PURGES}
@@ -162,6 +163,7 @@ def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
     Returns how many memories go, and their last row id. Memories that others remember from now on stay.
     """
     where = {"namespace": namespace}
+    connection.execute(_SQL["namespace_alone"], where)
     connection.execute(_SQL["drop_setting"], where)
     connection.execute(_SQL["drop_recall_log"], where)
     row = connection.execute(_SQL["drop_begin"], where).fetchone()

@@ -25,12 +25,12 @@ from semmem.model.store.life import ChangeLog, Moving
 from semmem.model.types import Memory
 from semmem.stores.link_rules import types_of
 from semmem.stores.packed_postings import FORWARD, merged
-from semmem.stores.postgres.connection import by_namespace
+from semmem.stores.postgres.connection import by_namespace, pipelined, sent
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
 from semmem.stores.postgres.locking import locked_rows
 from semmem.stores.postgres.moving import namespaces
-from semmem.stores.postgres.typed import Connection, Cursor
+from semmem.stores.postgres.typed import Connection, Cursor, only
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -162,10 +162,14 @@ class PostgresLife(PostgresLinks):
         }  # fmt: skip
 
         def work(connection: Connection) -> None:
-            if any(own and _are_gone(connection, name, sorted(own)) for name, own in zip(names, hits, strict=True)):
+            with pipelined(connection):
+                connection.execute(_SQL["log_patience"])
+                sent(connection, "namespace_hold", ((name, {}) for name in names))
+                gone = sent(
+                    connection, "log_gone", ((name, {"ids": [*own]}) for name, own in zip(names, hits, strict=True))
+                )
+            if any(only(cursor)[0] for cursor in gone.values()):
                 raise NotFound(GONE_MEANWHILE)
-            for name in names:
-                connection.execute(_SQL["namespace_hold"], {"namespace": name})
             connection.execute(_SQL["log_add"], line)
 
         self._pool.transaction(work, patient=False)  # the answer is there, and does not wait for a rename
@@ -211,14 +215,11 @@ class PostgresLife(PostgresLinks):
 
         def run(connection: Connection) -> Collection[tuple[str, str]]:
             with connection.transaction() as whole:
-                there: set[tuple[str, str]] = set()
-                for namespace, ids in sorted(names.items()):  # locked, so that no judgment outlives its memory
-                    locked = locked_rows(connection, "access_lock", {"namespace": namespace, "ids": ids})
-                    there |= {(namespace, id) for (id,) in locked}
+                sent(connection, "namespace_hold", ((namespace, {}) for namespace in sorted(names)))
+                each = sent(connection, "judged_there", ((n, {"ids": ids}) for n, ids in sorted(names.items()))).items()
+                there = {(namespace, id) for namespace, cursor in each for (id,) in cursor}
                 if missing := sorted(set(judgments) - there):
                     raise Rollback(whole)
-                for namespace in sorted(names):
-                    connection.execute(_SQL["namespace_hold"], {"namespace": namespace})
                 for namespace, ids in sorted(names.items()):
                     marks = [Jsonb(mark_of(judgments[namespace, id], made_by, now)) for id in ids]
                     which = {"namespace": namespace, "recall_id": recall_id, "ids": ids, "marks": marks}
@@ -354,17 +355,6 @@ def _marks(column: Sequence[Sequence[Any]] | None) -> list[Mark]:
 def history_parameters(ids: Collection[str], by: str | None) -> dict[str, Any]:
     """Return the parameters that keep memories of these ids in the history as softly forgotten."""
     return {"ids": sorted(ids), "by": Jsonb({} if by is None else dict.fromkeys(ids, by)), "forgotten": True}
-
-
-def _are_gone(connection: Connection, namespace: str, ids: Sequence[str]) -> bool:
-    """Return whether some memories were forgotten for good; those that exist are locked until the commit.
-
-    So a hard forget either comes first, and is seen here, or finds what this transaction writes about them.
-    """
-    there = {id for (id,) in locked_rows(connection, "access_lock", {"namespace": namespace, "ids": ids})}
-    absent = sorted({*ids} - there)
-    kept = connection.execute(_SQL["history_ids"], {"namespace": namespace, "ids": absent}).fetchall() if absent else []
-    return len(kept) < len(absent)
 
 
 def take_back(connection: Connection, rows: Sequence[Row]) -> dict[str, datetime]:

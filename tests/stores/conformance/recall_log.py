@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import pytest
 
 from semmem.model.errors import NotFound
 from semmem.model.recall_log import LogFilters, LoggedHit, LoggedRecall, merged
@@ -97,9 +98,10 @@ class Log:
         store.forget("n", "a", ANY, dry_run=False, soft=True)
         store.forget("n", "b", ANY, dry_run=False)
         life = life_of(store)
-        for id, hits in {"r1": [given("a")], "r2": [given("c", 1, "m"), given("b", 2)], "r3": []}.items():
-            with suppress(NotFound):
-                life.note_recall(entry(id, *hits, namespaces=("m", "n")))
+        with pytest.raises(NotFound, match="was forgotten for good meanwhile, so the recall is not logged"):
+            life.note_recall(entry("r2", given("c", 1, "m"), given("b", 2), namespaces=("m", "n")))
+        for id, hits in {"r1": [given("a")], "r3": []}.items():
+            life.note_recall(entry(id, *hits, namespaces=("m", "n")))
         assert (found(store), found(store, "m")) == (["r3", "r1"], ["r3", "r1"])
 
     def test_a_judgment_of_what_is_not_there_records_nothing(self, store: Store) -> None:

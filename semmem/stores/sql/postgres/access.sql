@@ -1,6 +1,6 @@
 -- access_lock --
--- Lock those of the given memories that exist until their counts or judgments are written, so that none outlives its
--- memory. One that is not locked was replaced or removed while the lock was waited for.
+-- Lock those of the given memories that exist until their counts are written, so that no count outlives its memory. One
+-- that is not locked was replaced or removed while the lock was waited for.
 WITH existing AS MATERIALIZED (
     SELECT id FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 AND <open>
 ), locked AS MATERIALIZED (

@@ -68,10 +68,6 @@ FROM history h
 WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NOT NULL AND <open> AND <undropped>
 ORDER BY version DESC LIMIT 1;
 
--- history_ids --
--- Return those of some ids of which there are versions.
-SELECT DISTINCT id FROM history WHERE namespace = %(namespace)s AND id = ANY(%(ids)s);
-
 -- history_all_forgotten --
 -- Return the softly forgotten memories, each as it was last, with who forgot it and when; the latest first. An id that
 -- was remembered anew is left out.
@@ -221,7 +217,7 @@ ORDER BY version DESC LIMIT 1;
 -- Return the versions that were valid at a time, of memories changed since, like history_at, with their index entries.
 SELECT <version_columns_v>, v.length, v.entries, v.vectors
 FROM (SELECT DISTINCT ON (h.id) h.* FROM history h
-      WHERE h.namespace = %(namespace)s AND h.forgotten_at IS NULL
+      WHERE h.namespace = %(namespace)s AND h.forgotten_at IS NULL AND <undropped>
         AND coalesce(h.valid_from, h.updated_at) <= %(at)s::timestamptz
       ORDER BY h.id, h.version DESC) AS v
 JOIN memory m ON m.namespace = %(namespace)s AND m.id = v.id AND m.part = 0

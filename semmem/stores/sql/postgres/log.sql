@@ -4,6 +4,17 @@ INSERT INTO recall_log (namespace, recall_id, query, recipe, interface, agent, f
 SELECT r.namespace, %(recall_id)s, %(query)s, %(recipe)s, %(interface)s, %(agent)s, %(facts)s, r.hits
 FROM unnest(%(namespaces)s::text[], %(hits)s::jsonb[]) AS r(namespace, hits);
 
+-- log_patience --
+-- Who has recalled something waits no longer than this for a hard forget in a long transaction.
+SET LOCAL lock_timeout TO '250ms';
+
+-- log_gone --
+-- Return whether a memory of these ids is gone for good, under namespace_hold.
+SELECT EXISTS (SELECT FROM unnest(%(ids)s::text[]) AS r(id)
+               WHERE NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = r.id AND <kept>)
+                 AND NOT EXISTS (SELECT FROM history h
+                                 WHERE h.namespace = %(namespace)s AND h.id = r.id AND <undropped>));
+
 -- <log_columns> --
 -- The columns of an entry, in the order in which they are read.
 l.namespace, l.recall_id, l.at, l.query, l.recipe, l.interface, l.agent, l.facts, l.hits
@@ -31,6 +42,11 @@ WHERE l.namespace = ANY(%(namespaces)s) AND <log_open> AND l.recall_id IN (
       AND (%(asked_before)s::timestamptz IS NULL OR r.at < %(asked_before)s)
     ORDER BY r.recall_id DESC LIMIT %(limit)s)
 ORDER BY l.recall_id DESC, l.namespace;
+
+-- judged_there --
+-- Return the memories that exist among those to be judged, under namespace_hold.
+SELECT m.id FROM memory m
+WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0 AND <open> AND <kept>;
 
 -- judge --
 -- Store judgments with the hits of a logged recall, replacing earlier ones of the same hits.

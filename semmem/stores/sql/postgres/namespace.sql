@@ -58,6 +58,10 @@ RETURNING ords, makers, dropping, language, most_memories IS NOT NULL OR most_by
 -- Lock the namespace's row until the commit: after the rows of memories, before any row of postings.
 SELECT ords, dropping, <unmoved> FROM namespace WHERE namespace = %(namespace)s FOR NO KEY UPDATE;
 
+-- namespace_alone --
+-- Take that lock, and one that namespace_hold waits for: what is written under that names no memory that is gone for good.
+SELECT ords, dropping, <unmoved> FROM namespace WHERE namespace = %(namespace)s FOR UPDATE;
+
 -- namespace_takes --
 -- Return, under that lock, whether a drop takes one of these row ids, or a version that was put into the history then.
 SELECT n.dropping >= %(least)s::bigint OR n.dropping IS NOT NULL AND %(earliest)s::timestamptz <= (

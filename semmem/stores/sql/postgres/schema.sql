@@ -87,13 +87,18 @@ SET hnsw.ef_search TO 200; SET hnsw.iterative_scan TO relaxed_order; SET hnsw.ma
 -- connection has made before stays, so what a writer also asks outside its transaction it asks by plan_for_these.
 SET LOCAL enable_seqscan TO off;
 
+-- <timeline> --
+-- The timeline of the server: another one after it was restored, or a standby has taken its place.
+('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int
+
 -- transaction_id --
--- Return the number of this transaction, by which its end can be asked for later.
-SELECT pg_current_xact_id()::text;
+-- Return the number of this transaction, by which its end can be asked for later, and the timeline.
+SELECT pg_current_xact_id()::text, <timeline>;
 
 -- transaction_status --
--- Return how a transaction ended: committed, aborted or in progress; NULL where the server no longer knows it.
-SELECT pg_xact_status(%(id)s::xid8);
+-- Return how a transaction of that timeline ended: committed, aborted or in progress; NULL where the server no longer
+-- knows it; and the present timeline.
+SELECT CASE WHEN <timeline> = %(timeline)s::int THEN pg_xact_status(%(id)s::xid8) END, <timeline>;
 
 -- log_end --
 -- Return where the write-ahead log ends: behind all that is committed, also what is not on disk yet. At the beginning of a
