@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
 from semmem.client import values
+from semmem.client.namespaces import NOT_DROPPED
 from semmem.client.routes import TOGETHER, Route
+from semmem.model.arguments import ARGUMENTS
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.filters import filters_of, string
+from semmem.model.filters import at_time, filters_of, one_of, string, true_or_false, whole
+from semmem.model.types import LIST_ORDERS
 from semmem.write.versions import check_expected
 
 __all__ = ["NAMESPACE_IN_URL", "Request", "lines", "quoted", "request_of"]
@@ -57,6 +62,8 @@ def request_of(route: Route, arguments: Mapping[str, Any]) -> Request:
     if once := route.name in TOGETHER:
         headers["idempotency-key"] = str(uuid.uuid4())
     if route.form == "query":
+        for argument, given in rest.items():
+            _check(route, argument, given)
         pairs = _query(rest, filters_apart=route.name != "export")
         return Request(route.method, path, pairs, headers, repeatable=once or route.method == "GET")
     query: list[tuple[str, str]] = []
@@ -66,6 +73,48 @@ def request_of(route: Route, arguments: Mapping[str, Any]) -> Request:
     headers["content-type"] = "application/json"
     repeatable = once or route.right == "read"
     return Request(route.method, path, query, headers, body, repeatable)
+
+
+def _check(route: Route, name: str, value: Any) -> None:
+    """Raise InvalidInput, as the verb does, for an argument that a URL would leave out or say otherwise.
+
+    None and an empty list leave nothing in a URL, a list of one stands there as that one, and so does a text as the
+    number or the truth that it spells. Of a namespace and of filters, others see to that.
+    """
+    schema = ARGUMENTS[name][0]
+    kind, default = schema.get("type"), _defaults(route).get(name)
+    if name == "namespace" or (value is None and default is None):
+        return
+    if kind == "boolean":
+        true_or_false(name, value, NOT_DROPPED if route.name == "drop_namespace" else "")
+    elif kind == "integer" and (isinstance(value, bool) or not isinstance(value, int)):
+        _refuse_number(route, name, value)
+    elif name == "sort_by":
+        one_of(name, value, LIST_ORDERS)
+    elif schema.get("format") == "date-time":
+        at_time(name, value)
+    elif kind == "string":
+        string(name, value)
+
+
+@cache
+def _defaults(route: Route) -> Mapping[str, Any]:
+    return {p.name: p.default for p in inspect.signature(route.calls).parameters.values()}
+
+
+_PAGES: Mapping[str, tuple[int, int]] = {"recalls": (1_000, 100), "audit": (10_000, 1_000)}
+"""The most entries of a page, and an example, where they are not those of a list."""
+
+
+def _refuse_number(route: Route, name: str, value: Any) -> None:
+    """Raise what the verb says of a value that is no whole number."""
+    least, most = ARGUMENTS[name][0]["minimum"], ARGUMENTS[name][0].get("maximum")
+    if route.name == "graph":
+        raise InvalidInput(f"{name} must be a whole number from {least} to {most}, not {value!r}.")
+    if name != "limit":
+        raise InvalidInput(f"{name} must be a whole number from {least}, not {value!r}.")
+    most, example = _PAGES.get(route.name, (10_000, 100))
+    whole(name, value, least, most, example=example)
 
 
 def _query(arguments: Mapping[str, Any], *, filters_apart: bool = True) -> list[tuple[str, str]]:

@@ -6,19 +6,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from os import PathLike
-from reprlib import repr as short_repr
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from semmem.client import admin, audit, context_and_feedback, life, recall_log
 from semmem.client.admin import concepts_of
 from semmem.client.connection import Connection
-from semmem.client.namespaces import checked_limit, two_names
+from semmem.client.namespaces import NOT_DROPPED, checked_limit, two_names
 from semmem.client.recalling import answered
 from semmem.config import Settings
 from semmem.model.audit import Audit
-from semmem.model.errors import InvalidInput
-from semmem.model.filters import checked_filters, person, several_namespaces, shown_by, string, strings, whole
+from semmem.model.filters import (
+    checked_filters,
+    person,
+    several_namespaces,
+    shown_by,
+    string,
+    strings,
+    true_or_false,
+    whole,
+)
 from semmem.model.history import Changes, Link, Version
 from semmem.model.keywords import FilterValues, Item
 from semmem.model.memory_fields import DEFAULTS, FIELDS, Fields, naming_fields
@@ -355,8 +362,7 @@ class Semmem(ABC):
         ``everything``.
         """
         for name, value in (("everything", everything), ("hard", hard), ("dry_run", dry_run)):
-            if not isinstance(value, bool):
-                raise InvalidInput(f"{name} must be True or False, not {value!r}; nothing was forgotten.")
+            true_or_false(name, value, "; nothing was forgotten")
         return life.forget(self._here, id, namespace, checked_filters(filters), everything, hard, dry_run, forgotten_by)
 
     # ------------------------------------------------------------------ what was recalled
@@ -643,9 +649,7 @@ class Semmem(ABC):
         After an interruption ``maintain`` finishes the drop. ``dry_run`` only counts. The limits of the namespace stay.
         """
         check_namespace(name)
-        if not isinstance(dry_run, bool):
-            raise InvalidInput(f"dry_run must be True or False, not {short_repr(dry_run)}; nothing was dropped.")
-        if not dry_run:
+        if not true_or_false("dry_run", dry_run, NOT_DROPPED):
             self._here.accesses.settle(name)
         return self.store.forget_namespace(name, dry_run=dry_run)
 

@@ -8,7 +8,10 @@ from typing import Any
 from semmem.model.errors import InvalidInput
 from semmem.write.items import check_namespace
 
-__all__ = ["checked_limit", "two_names"]
+__all__ = ["NOT_DROPPED", "checked_limit", "two_names"]
+
+NOT_DROPPED = "; nothing was dropped"
+"""How the error of a drop ends that has not begun."""
 
 _LEAST_DAYS, _MOST_DAYS = 1 / 24, 36_500.0
 

@@ -33,6 +33,7 @@ __all__ = [
     "shown_by",
     "string",
     "strings",
+    "true_or_false",
     "whole",
     "within",
 ]
@@ -80,6 +81,13 @@ def whole(name: str, value: Any, low: int, high: int, *, example: int) -> int:
         instead = "" if number else f"; write a whole number, such as {name}={example}"
         raise InvalidInput(f"{name} must be from {low} to {high}, not {shown(value)}{instead}.")
     return int(value)
+
+
+def true_or_false(name: str, value: Any, undone: str = "") -> bool:
+    """Return ``value`` if it is a bool. Raises InvalidInput, which ends with what was ``undone``."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} must be True or False, not {shown(value)}{undone}.")
+    return value
 
 
 def strings(name: str, value: Any) -> tuple[str, ...]:
@@ -217,9 +225,7 @@ def filters_of(filters: Any) -> dict[str, Any]:
 
 def shown_by(reveal: Any) -> Callable[[Memory], Memory]:
     """Return the function that shows a memory: unchanged where it may be revealed, else masked. Raises InvalidInput."""
-    if not isinstance(reveal, bool):
-        raise InvalidInput(f"reveal must be True or False, not {reveal!r}.")
-    return (lambda memory: memory) if reveal else masked
+    return (lambda memory: memory) if true_or_false("reveal", reveal) else masked
 
 
 def matches(memory: Memory, filters: Within) -> bool:

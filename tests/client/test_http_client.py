@@ -456,3 +456,49 @@ def test_what_cannot_be_sent_is_refused_in_one_sentence_that_says_so_once(value:
     with pytest.raises(InvalidInput) as caught:
         as_json("metadata", value)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda mem: mem.drop_namespace("default", dry_run=None),
+        lambda mem: mem.drop_namespace("default", dry_run=[]),
+        lambda mem: mem.drop_namespace("default", dry_run="false"),
+        lambda mem: mem.list(limit=None),
+        lambda mem: mem.list(limit="10"),
+        lambda mem: mem.list(limit=[10]),
+        lambda mem: mem.list(sort_by=None),
+        lambda mem: mem.list(reveal="true"),
+        lambda mem: mem.list(cursor=[]),
+        lambda mem: mem.get("kestrel", reveal=None),
+        lambda mem: mem.get("kestrel", as_of=[]),
+        lambda mem: mem.history("kestrel", offset=None),
+        lambda mem: mem.history("kestrel", limit=[5]),
+        lambda mem: mem.unlink("kestrel", type=["see-also"], to="petra"),
+        lambda mem: mem.audit(who=[]),
+        lambda mem: mem.audit(who=5),
+        lambda mem: mem.audit(noted_after=[]),
+        lambda mem: mem.audit(limit=None),
+        lambda mem: mem.recalls(memory=[]),
+        lambda mem: mem.recalls(agent=["a"]),
+        lambda mem: mem.recalls(limit=None),
+        lambda mem: mem.replay_recall("x", then=None),
+        lambda mem: mem.graph(hops=None),
+        lambda mem: mem.graph(limit="5"),
+        lambda mem: mem.concepts(like=[]),
+        lambda mem: mem.changes(since=[]),
+        lambda mem: mem.changes(limit=None),
+        lambda mem: list(mem.export(sensitive=None)),
+    ],
+    ids=lambda call: inspect.getsource(call).strip()[12:60],
+)
+def test_what_a_url_would_leave_out_or_say_otherwise_is_refused_as_it_is_where_the_store_is(
+    pair: Pair, call: Callable[[Any], Any]
+) -> None:
+    sentences: list[tuple[type[Exception], str]] = []
+    for mem in (pair.local, pair.remote):
+        with pytest.raises(InvalidInput) as refused:
+            call(mem)
+        sentences.append((type(refused.value), str(refused.value)))
+    assert sentences[0] == sentences[1]
+    assert pair.local.stats().memories == len(NOTES)
