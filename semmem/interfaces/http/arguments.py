@@ -22,6 +22,7 @@ from semmem.interfaces.http.limits import Limits, Patience, TooLarge
 from semmem.interfaces.json_body import parsed
 from semmem.model.arguments import ARGUMENTS, FILTERS, RECIPE_SETTINGS
 from semmem.model.errors import InvalidInput, LimitExceeded
+from semmem.model.filters import checked_filters
 from semmem.model.memory_fields import FILTERS as FILTER_ROWS
 from semmem.model.recipe import Recipe
 
@@ -156,6 +157,8 @@ def _from_query(route: Route, request: Request) -> dict[str, Any]:
         name = written
         if name not in parameters and name not in FILTERS and _REPEATED.get(name) in (*parameters, *FILTERS):
             name = _REPEATED[name]
+        if name in arguments or name in filters:
+            raise _given_twice(name)
         if name in parameters and parameters[name].kind is not inspect.Parameter.VAR_KEYWORD:
             arguments[name] = _value(name, values, ARGUMENTS[name][0], several=several(route, name))
         elif "filters" in parameters and name in FILTERS:
@@ -165,8 +168,22 @@ def _from_query(route: Route, request: Request) -> dict[str, Any]:
             names += [n for n in FILTERS if n not in parameters] if "filters" in parameters else []
             raise InvalidInput(f"{_verb(route)} has no argument {written!r}; it takes {', '.join(names)}.")
     if filters:
-        arguments["filters"] = {**arguments.get("filters", {}), **filters}
+        arguments["filters"] = {**_as_object(arguments.get("filters"), filters), **filters}
     return arguments
+
+
+def _as_object(value: Any, apart: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the filters of a URL that stand there as one object, beside those that stand ``apart``."""
+    if not isinstance(value, Mapping):
+        checked_filters(value)  # which refuses what is no object; null is no filters
+        return {}
+    if twice := next((name for name in value if name in apart), None):
+        raise _given_twice(twice)
+    return value
+
+
+def _given_twice(name: str) -> InvalidInput:
+    return InvalidInput(f"{name} is given twice; give it once.")
 
 
 def _value(name: str, values: list[str], schema: Mapping[str, Any], *, several: bool = False) -> Any:

@@ -333,6 +333,46 @@ def test_arguments_in_the_url_are_refused_by_the_name_of_the_verb(http: httpx.Cl
     assert refused.json()["detail"].startswith(sentence)
 
 
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("tag=nope&tags=t", "tags"),
+        ("tags=t&tag=nope", "tags"),
+        ('filters={"tags":["nope"]}&tags=t', "tags"),
+        ('tag=t&filters={"authors":["Ada"],"tags":["nope"]}', "tags"),
+        ('author=Ada&filters={"authors":["Ada"]}', "authors"),
+    ],
+)
+def test_a_filter_that_a_url_gives_under_two_names_is_refused_and_nothing_is_forgotten(
+    http: httpx.Client, mem: Semmem, query: str, name: str
+) -> None:
+    mem.remember("The ferry leaves at noon.", id="ferry", tags=["t"])
+    refusals = [http.get(f"/v1/memories?{query}"), http.delete(f"/v1/memories/ferry?{query}")]
+    assert [problem(one) for one in refusals] == [(422, "InvalidInput")] * 2
+    assert [one.json()["detail"] for one in refusals] == [f"{name} is given twice; give it once."] * 2
+    assert mem.get("ferry").tags == ("t",)
+
+
+def test_a_name_that_a_url_gives_in_the_singular_and_in_the_plural_is_refused(http: httpx.Client, mem: Semmem) -> None:
+    mem.configure(weights={"lexical": 2, "graph": 0.5})
+    refused = http.delete("/v1/settings?name=weights.graph&names=weights.lexical")
+    assert problem(refused) == (422, "InvalidInput")
+    assert mem.settings_of() == {"weights.lexical": 2, "weights.graph": 0.5}
+
+
+@pytest.mark.parametrize("path", ["/v1/memories?", "/v1/recall?query=ferry&", "/v1/export?"])
+def test_filters_that_are_no_object_are_refused_alone_and_beside_a_filter_of_its_own_name(
+    http: httpx.Client, mem: Semmem, path: str
+) -> None:
+    mem.remember("The ferry leaves at noon.", id="ferry", tags=["t"])
+    for wrong in ("[1]", "5", '"tags"', "true"):
+        alone, beside = http.get(f"{path}filters={wrong}"), http.get(f"{path}tags=t&filters={wrong}")
+        assert problem(alone) == problem(beside) == (422, "InvalidInput")
+        assert alone.json()["detail"] == beside.json()["detail"]
+    for query in ("filters=null", "filters=null&tags=t", 'filters={"tags":["t"]}', 'author=Ada&filters={"tags":["t"]}'):
+        assert http.get(f"{path}{query}").status_code == 200
+
+
 def test_a_path_or_method_that_is_not_there_is_a_problem_too(http: httpx.Client) -> None:
     nothing = http.get("/v1/v1/recall")
     assert problem(nothing) == (404, "NotFound")
