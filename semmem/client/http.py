@@ -159,6 +159,13 @@ def _leg(self: HttpSemmem, arguments: Arguments) -> HttpSearch:
     return HttpSearch(self.ask, chosen, values.sent("namespace", arguments.get("namespace", "default")))
 
 
+def _limits(self: HttpSemmem, arguments: Arguments) -> Limits:
+    """Return the limits of a namespace; to ask for them alone, a key need not have the right to change them."""
+    given = {name: value for name, value in arguments.items() if value is not None or name == "name"}
+    changes = given.keys() - {"name"}
+    return Limits(**self.ask("set_namespace_limits" if changes else "namespace_limits", given))
+
+
 class HttpSemmem(Semmem):
     """A memory behind a server, which is asked for each verb. Safe to share between threads."""
 
@@ -197,7 +204,7 @@ class HttpSemmem(Semmem):
     rename_namespace = _asked(Semmem.rename_namespace)
     copy_namespace = _asked(Semmem.copy_namespace)
     drop_namespace = _asked(Semmem.drop_namespace)
-    namespace_limits = _asked(Semmem.namespace_limits, lambda value: Limits(**value))
+    namespace_limits = _verb(Semmem.namespace_limits, _limits)
     graph = _asked(Semmem.graph, values.network)
     concepts = _asked(Semmem.concepts, values.concepts)
     merge_concepts = _asked(Semmem.merge_concepts)

@@ -157,6 +157,20 @@ def test_a_key_of_some_namespaces_reaches_no_other(guarded: Server, tokens: dict
         assert http.get("/v1/memories", params={"namespace": "team"}).status_code == 200
 
 
+def test_a_key_that_may_only_read_is_told_the_limits_of_a_namespace_and_changes_none(
+    guarded: Server, tokens: dict[str, str], shared: Semmem
+) -> None:
+    shared.namespace_limits("team", most_memories=9_000)
+    with semmem.connect(guarded.url, key=tokens["reads"]) as remote:
+        assert remote.namespace_limits("team") == shared.namespace_limits("team")
+        assert remote.namespace_limits("team", keep_days=None).most_memories == 9_000
+        with pytest.raises(semmem.AccessDenied, match="this needs the right admin"):
+            remote.namespace_limits("team", most_memories=1)
+    with semmem.connect(guarded.url, key=tokens["all"]) as remote:
+        assert remote.namespace_limits("team", most_memories=0) == shared.namespace_limits("team")
+    assert shared.namespace_limits("team").most_memories is None
+
+
 def test_only_a_key_of_the_whole_store_rewrites_its_files(
     shared: Semmem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
