@@ -235,7 +235,7 @@ class HttpSemmem(Semmem):
     @property
     def recipe(self) -> Recipe:
         """The recipe that the server searches by, where a namespace has no settings of its own."""
-        return values.recipe_of(self.ask("settings", {})["recipe"])
+        return values.recipe_of(self.ask("recipe", {}))
 
     @property
     def _here(self) -> Never:

@@ -196,6 +196,11 @@ def settings(mem: Semmem, *, namespace: str = "default") -> dict[str, Any]:
     return table | {"unused": wrong}
 
 
+def own_recipe(mem: Semmem) -> dict[str, Any]:
+    """Return the whole recipe of the server, by which a namespace is searched that has no settings of its own."""
+    return mem.recipe.as_dict()
+
+
 def reach(
     mem: Semmem,
     *,
@@ -281,6 +286,7 @@ ROUTES: tuple[Route, ...] = (
     Route("settings", "GET", "/v1/settings", settings, serves=("settings_of", "searched_by")),
     Route("configure", "PATCH", "/v1/settings", Semmem.configure, "admin", "json"),
     Route("unset_settings", "DELETE", "/v1/settings", Semmem.unset_settings, "admin"),
+    Route("recipe", "GET", "/v1/recipe", own_recipe, serves=()),
     Route("reach", "GET", "/v1/reach", reach),
     Route("reach_of", "POST", "/v1/reach", reach, form="json"),
     Route("probe", "POST", "/v1/probe", probe, "write", "json"),

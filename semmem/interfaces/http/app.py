@@ -271,7 +271,7 @@ def _namespaces(route: Route, arguments: dict[str, Any]) -> list[str] | None:
     if route.name == "export" and arguments.get("everything"):
         return None
     if "namespace" not in parameters:
-        return [] if route.name == "namespaces" else None
+        return [] if route.name in ("namespaces", "recipe") else None
     namespace = arguments.get("namespace", parameters["namespace"].default)
     if namespace is None:
         return [] if route.name.startswith("reach") else None

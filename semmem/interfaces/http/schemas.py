@@ -198,7 +198,7 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     **{route: _members(**{member: _list_of(_ref(name))}) for route, (member, name) in _MANY.items()},
     **dict.fromkeys(("forget_one", "forget"), _FORGOTTEN),
     **dict.fromkeys(("rename_namespace", "copy_namespace", "drop_namespace"), _members(memories=_COUNT)),
-    **dict.fromkeys(("configure", "unset_settings"), _ANY_SETTING),
+    **dict.fromkeys(("configure", "unset_settings", "recipe"), _ANY_SETTING),
     "unlink": _members(unlinked={"type": "boolean"}),
     "feedback": _members(judged=_COUNT),
     "recalls": _members(recalls=_list_of(_ref("LoggedRecall")), cursor=_or_null(_TEXT)),

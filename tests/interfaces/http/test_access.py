@@ -171,6 +171,18 @@ def test_a_key_that_may_only_read_is_told_the_limits_of_a_namespace_and_changes_
     assert shared.namespace_limits("team").most_memories is None
 
 
+def test_the_recipe_of_a_server_is_told_to_any_key_and_is_not_that_of_the_default_namespace(
+    guarded: Server, tokens: dict[str, str], shared: Semmem
+) -> None:
+    shared.configure(weights={"lexical": 2.5})
+    try:
+        for name in ("all", "reads", "team", "team-reads"):
+            with semmem.connect(guarded.url, key=tokens[name]) as remote:
+                assert remote.recipe == shared.recipe
+    finally:
+        shared.unset_settings()
+
+
 def test_only_a_key_of_the_whole_store_rewrites_its_files(
     shared: Semmem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
