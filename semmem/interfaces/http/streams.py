@@ -217,6 +217,7 @@ class Reports(Response):
             counts = {
                 name: value for name, value in plain(report).items() if name not in ("rejected", "gone", "unlinked")
             }
+            counts["more_rejected"] += len(report.rejected)  # whose list only the last report has
             loop.call_soon_threadsafe(lines.put_nowait, as_bytes({"progress": counts}))
 
         def work() -> bytes:

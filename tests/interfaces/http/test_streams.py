@@ -8,8 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
+import semmem
 from semmem.client.memory import Semmem
 from tests.interfaces.http.test_routes import problem
+from tests.serving import serving
 
 LINES = {"content-type": "application/x-ndjson"}
 
@@ -79,6 +81,18 @@ def test_reports_come_while_items_are_stored_when_they_are_asked_for(http: httpx
     lines = [json.loads(line) for line in told.text.splitlines()]
     assert [list(line) for line in lines] == [["progress"], ["problem"]]
     assert (lines[1]["problem"]["class"], lines[1]["problem"]["position"]) == ("BadItem", 2)
+
+
+@pytest.mark.parametrize("verb", ["remember_many", "import_items"])
+def test_a_report_while_items_are_stored_counts_those_that_were_refused(mem: Semmem, verb: str) -> None:
+    items = [{"text": "" if n % 3 else f"Note {n}.", "id": str(n)} for n in range(7)]
+    with serving(mem) as url, semmem.connect(url) as remote:
+        read: list[list[int]] = [[], []]
+        for said, so_far in zip((mem, remote), read, strict=True):
+            store = getattr(said, verb)
+            store(items, on_error="skip", batch_size=2, progress=lambda done, so_far=so_far: so_far.append(done.read))
+    assert read[0] == read[1]
+    assert read[1][-1] == 7
 
 
 def test_items_of_a_source_are_brought_in_replaced_and_pruned(http: httpx.Client, mem: Semmem) -> None:
