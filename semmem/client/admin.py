@@ -16,7 +16,7 @@ from semmem.concepts.names import name_of
 from semmem.legs.graph_names import Names
 from semmem.model.errors import InvalidInput, NotFound, StoreUnavailable
 from semmem.model.exchange import Corrections, Scope
-from semmem.model.filters import checked_filters, several_namespaces, whole
+from semmem.model.filters import checked_filters, several_namespaces, true_or_false, whole
 from semmem.model.keywords import FilterValues
 from semmem.model.protocols import Embedder
 from semmem.model.reports import Node, Rebuilt, Stats
@@ -80,10 +80,9 @@ def export(
     from semmem.write.items import timed_of
 
     where = None if namespace is None else several_namespaces(namespace)
-    if not isinstance(sensitive, bool):
-        raise InvalidInput(f"sensitive must be True or False, not {sensitive!r}.")
+    true_or_false("vectors", vectors)
     chosen = checked_filters(filters)
-    if not sensitive:
+    if not true_or_false("sensitive", sensitive):
         if chosen.sensitive:
             raise InvalidInput(
                 "An export leaves out sensitive memories, which this filter asks for; add sensitive=True."

@@ -579,7 +579,7 @@ class Semmem(ABC):
         ``estimated``; ``exact`` counts each, which takes some seconds for 100,000 memories.
         """
         where = None if namespace is None else string("namespace", namespace)
-        return admin.counts(self._here, where, exact=exact)[0]
+        return admin.counts(self._here, where, exact=true_or_false("exact", exact))[0]
 
     @observed
     def doctor(self) -> Sequence[Finding]:

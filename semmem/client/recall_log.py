@@ -11,7 +11,7 @@ from semmem.client.connection import Connection
 from semmem.client.recalling import answered
 from semmem.model.errors import InvalidInput
 from semmem.model.failure import reason
-from semmem.model.filters import at_time, filters_of, string, strings, whole
+from semmem.model.filters import at_time, filters_of, string, strings, true_or_false, whole
 from semmem.model.process.asker import INTERFACES
 from semmem.model.recall_log import LogFilters, LoggedHit, LoggedRecall, Outcome, Recalls, Replay, merged, replayed
 from semmem.model.short_ids import is_short
@@ -75,8 +75,7 @@ def logged_recall(mem: Connection, recall_id: str, namespace: str | Sequence[str
 
 def replay_recall(mem: Connection, recall_id: str, namespace: str | Sequence[str], then: bool) -> Replay:
     """Ask the question of a logged recall again; see ``Semmem.replay_recall``."""
-    if not isinstance(then, bool):
-        raise InvalidInput(f"then must be True or False, not {then!r}.")
+    true_or_false("then", then)
     entry = logged_recall(mem, recall_id, namespace)
     arguments = dict(entry.facts.get("arguments", {}))
     if arguments.pop("vector", False):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from semmem.client.connection import Connection
-from semmem.model.filters import at_time, checked_filters, several_namespaces, strings
+from semmem.model.filters import at_time, checked_filters, several_namespaces, strings, true_or_false
 from semmem.model.recipe import recipe as find_recipe
 from semmem.read.result import StoreRecall
 
@@ -20,6 +20,7 @@ def answered(mem: Connection, query: str, namespace: str | Sequence[str], argume
     as_of, now, recipe = given.pop("as_of"), given.pop("now"), given.pop("recipe")
     at = None if as_of is None else at_time("as_of", as_of)
     asked = at if now is None else at_time("now", now)
+    true_or_false("fold_parts", given.get("fold_parts", True))
     given["filters"] = checked_filters(given["filters"])
     given["exclude"] = mem.whole_ids(namespaces, strings("exclude", given["exclude"]))
     plan = mem.recipe if recipe is None else find_recipe(recipe)

@@ -502,3 +502,21 @@ def test_what_a_url_would_leave_out_or_say_otherwise_is_refused_as_it_is_where_t
         sentences.append((type(refused.value), str(refused.value)))
     assert sentences[0] == sentences[1]
     assert pair.local.stats().memories == len(NOTES)
+
+
+def test_a_switch_of_a_memory_that_is_none_is_the_same_as_none_given_here_and_there() -> None:
+    with (
+        semmem.connect("sqlite::memory:", embedder="none") as local,
+        serving(local) as url,
+        semmem.connect(url) as remote,
+    ):
+        none: Any = {"pinned": None, "sensitive": None}
+        stored = [
+            mem.remember("Tea is at four.", namespace=name, **none) for mem, name in ((local, "a"), (remote, "b"))
+        ]
+        assert [(one.pinned, one.sensitive) for one in stored] == [(False, False)] * 2
+        for mem in (local, remote):
+            with pytest.raises(InvalidInput, match=r"^fold_parts must be True or False, not None\.$"):
+                mem.recall("tea", fold_parts=None)  # type: ignore[arg-type]
+            with pytest.raises(InvalidInput, match=r"^prune must be True or False, not None; nothing was stored\.$"):
+                mem.import_items([], prune=None)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +69,23 @@ def test_a_limit_that_is_no_whole_number_is_refused_with_an_example(wrong: Any) 
                 verb(*["ferry"] * (verb == mem.recall), limit=wrong)  # type: ignore[operator]
             sentence = f"limit must be from 1 to {most}, not {wrong!r}; write a whole number, such as limit={example}."
             assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize("wrong", ["false", "no", 0, 1, None, []])
+def test_a_switch_that_is_neither_true_nor_false_is_refused_and_not_taken_for_true(wrong: Any) -> None:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        for name, call in (
+            ("fold_parts", lambda: mem.recall("ferry", fold_parts=wrong)),
+            ("vectors", lambda: mem.export(vectors=wrong)),
+            ("sensitive", lambda: mem.export(sensitive=wrong)),
+            ("exact", lambda: mem.stats(exact=wrong)),
+            ("reveal", lambda: mem.list(reveal=wrong)),
+            ("then", lambda: mem.replay_recall("none", then=wrong)),
+        ):
+            with pytest.raises(
+                semmem.InvalidInput, match=rf"^{name} must be True or False, not {re.escape(repr(wrong))}\.$"
+            ):
+                call()
 
 
 def test_weights_given_as_one_number_to_a_namespace_are_refused_with_how_to_write_them() -> None:

@@ -116,13 +116,14 @@ def right_of(route: Route, arguments: Mapping[str, Any]) -> Right:
 def check_names(route: Route, arguments: Mapping[str, Any], *, whole: bool = True) -> None:
     """Raise InvalidInput for an argument that the route does not take, or one that it needs and has not got.
 
-    ``whole=False`` is for arguments that are not all: none is missed.
+    ``whole=False`` is for arguments that are not all: none is missed. Of a switch that is null the facade says whether
+    that is the same as none.
     """
     parameters = arguments_of(route)
     for name, value in arguments.items():
         switch = name in parameters and ARGUMENTS.get(name, ({}, ""))[0].get("type") == "boolean"
         facade_refuses = name in _SWITCHES_OF_THE_FACADE and not route.lines
-        if switch and not facade_refuses and not isinstance(value, bool):
+        if switch and not facade_refuses and not isinstance(value, bool | None):
             raise InvalidInput(f"{name} must be true or false, not {shown(value)}.")
     if spread(route) is not None:  # the facade says which changes there are, but for names that are not changes
         if "expected_version" in arguments:
