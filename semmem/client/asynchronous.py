@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial, update_wrapper, wraps
@@ -164,10 +165,12 @@ def _awaited(verb: Callable[Concatenate[Semmem, P], T]) -> Verb[P, T]:
 
 def _streamed(verb: Callable[Concatenate[Semmem, P], T]) -> Verb[P, T]:
     """Return a verb that takes a stream of items, which may be an asynchronous one; cancelled, it ends at an item."""
+    signature = inspect.signature(verb)
 
     @_described(verb)
     async def method(self: AsyncSemmem, /, *args: P.args, **kwargs: P.kwargs) -> T:
         bound: Callable[..., T] = getattr(self.semmem, verb.__name__)
+        signature.bind(self.semmem, *args, **kwargs)  # raises TypeError where items are missing
         named: dict[str, Any] = dict(kwargs)
         source = args[0] if args else named.pop("items")
         loop, stop, run = asyncio.get_running_loop(), Event(), self._work.run

@@ -124,6 +124,20 @@ def test_items_may_come_from_a_list_an_iterator_or_an_asynchronous_one(url: str)
     asyncio.run(scene())
 
 
+@pytest.mark.parametrize("verb", ["remember_many", "import_items"])
+def test_a_call_without_items_is_a_type_error_as_it_is_elsewhere(url: str, verb: str) -> None:
+    async def scene() -> None:
+        async with semmem.aconnect(url) as mem:
+            for given in ({}, {"namespace": "n"}):
+                with pytest.raises(TypeError, match="items"):
+                    await getattr(mem, verb)(**given)
+            with pytest.raises(TypeError, match="colour"):
+                await getattr(mem, verb)([], colour="red")
+            assert (await getattr(mem, verb)(items=[{"text": "x"}])).remembered == 1
+
+    asyncio.run(scene())
+
+
 def test_a_cancelled_stream_ends_at_an_item_and_stores_nothing_of_its_batch(url: str) -> None:
     async def scene() -> tuple[int, int]:
         asked = asyncio.Event()
