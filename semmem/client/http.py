@@ -21,7 +21,7 @@ from semmem.client.memory import Semmem
 from semmem.client.routes import ROUTES, Route, refusal
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, LimitExceeded, LocalOnly, StoreError, StoreUnavailable
-from semmem.model.filters import several_namespaces, string
+from semmem.model.filters import several_namespaces, string, strings
 from semmem.model.recipe import Recipe
 from semmem.model.reports import Finding, Limits
 from semmem.read.tracing import observed
@@ -156,7 +156,9 @@ def _searched_by(self: HttpSemmem, arguments: Arguments) -> tuple[Recipe, Mappin
 def _leg(self: HttpSemmem, arguments: Arguments) -> HttpSearch:
     name = arguments.get("name")
     chosen = "recall" if name is None else string("name", name)
-    return HttpSearch(self.ask, chosen, values.sent("namespace", arguments.get("namespace", "default")))
+    if not chosen:
+        raise InvalidInput("There is no leg named ''; give the name of one, or leave it out for the whole recall.")
+    return HttpSearch(self.ask, chosen, list(strings("namespace", arguments.get("namespace", "default"))))
 
 
 def _limits(self: HttpSemmem, arguments: Arguments) -> Limits:

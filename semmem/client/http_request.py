@@ -17,6 +17,7 @@ from semmem.model.arguments import ARGUMENTS
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.filters import at_time, filters_of, one_of, string, true_or_false, whole
 from semmem.model.types import LIST_ORDERS
+from semmem.write.items import check_namespace
 from semmem.write.versions import check_expected
 
 __all__ = ["NAMESPACE_IN_URL", "Request", "lines", "quoted", "request_of"]
@@ -47,13 +48,15 @@ def request_of(route: Route, arguments: Mapping[str, Any]) -> Request:
     path = route.path
     for name in ("id", "name", "old", "recall_id"):
         if f"{{{name}}}" in path:
+            if route.path.startswith("/v1/namespaces/{name}"):
+                check_namespace(rest["name"])
             value = string(name, rest.pop(name))
             if not value and name == "old":
                 raise InvalidInput("The name of a namespace must not be empty.")
             if not value and name == "recall_id":
                 raise NotFound("There is no recall '' in the log: an id is not empty.")
             if not value:
-                raise NotFound(f"There is no memory {value!r}: an {name} is not empty.")
+                raise NotFound(f"There is no memory {value!r}: an id is not empty.")
             path = path.replace(f"{{{name}}}", quoted(value))
     headers: dict[str, str] = {}
     if (version := rest.pop("expected_version", None)) is not None:

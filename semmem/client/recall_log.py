@@ -11,7 +11,7 @@ from semmem.client.connection import Connection
 from semmem.client.recalling import answered
 from semmem.model.errors import InvalidInput
 from semmem.model.failure import reason
-from semmem.model.filters import at_time, filters_of, string, strings, true_or_false, whole
+from semmem.model.filters import at_time, filters_of, several_namespaces, string, true_or_false, whole
 from semmem.model.process.asker import INTERFACES
 from semmem.model.recall_log import LogFilters, LoggedHit, LoggedRecall, Outcome, Recalls, Replay, merged, replayed
 from semmem.model.short_ids import is_short
@@ -49,7 +49,7 @@ def recalls(
     cursor: str | None,
 ) -> Recalls:
     """Return a page of the log of recalls; see ``Semmem.recalls``."""
-    names = strings("namespace", namespace)
+    names = several_namespaces(namespace)
     whole("limit", limit, 1, 1_000, example=100)
     if interface is not None and string("interface", interface) not in INTERFACES:
         raise InvalidInput(f"There is no interface {interface!r}; choose one of {', '.join(INTERFACES)}.")
@@ -66,7 +66,7 @@ def recalls(
 
 def logged_recall(mem: Connection, recall_id: str, namespace: str | Sequence[str]) -> LoggedRecall:
     """Return the entry of one recall in the log; see ``Semmem.logged_recall``."""
-    names = strings("namespace", namespace)
+    names = several_namespaces(namespace)
     entries = merged(life_of(mem.store).recalled(names, whole_recall_id(mem.store, names, recall_id)))
     if not entries:
         raise unknown_recall(recall_id, names)

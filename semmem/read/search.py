@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from semmem.model.errors import InvalidInput, LegFailed
-from semmem.model.filters import Within
+from semmem.model.filters import Within, string
 from semmem.model.keywords import FilterValues
 from semmem.model.recipe import Recipe
 from semmem.model.search import Found, as_result
@@ -71,7 +71,7 @@ def search_of(
     """Return the leg ``name`` as a search, or the whole recall for None. Raises InvalidInput for an unknown name."""
     if name is None:
         return RecallSearch("recall", recall, namespaces, recipe, single=False)
-    if name not in names:
+    if string("name", name) not in names:
         raise InvalidInput(f"There is no leg named {name!r}; choose one of {', '.join(names)}.")
     return RecallSearch(name, recall, namespaces, alone(recipe, name), single=True)
 
