@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from semmem.client.probe.stages import Probe, Probed
 from semmem.legs.graph_paths import Step
 from semmem.model import errors
+from semmem.model.arguments import ARGUMENTS, FILTERS
 from semmem.model.audit import Audit, AuditEntry
 from semmem.model.errors import InvalidInput, SemmemError, StoreError
 from semmem.model.field_kinds import Tags, Time
 from semmem.model.filters import string
 from semmem.model.history import Change, Changes, Link, Version
-from semmem.model.memory_fields import STORED
+from semmem.model.memory_fields import FIELDS, STORED
 from semmem.model.pictures import graph_class
 from semmem.model.recall_log import LoggedHit, LoggedRecall, Recalls, Replay, Replayed
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
@@ -68,21 +69,32 @@ __all__ = [
 # ---------------------------------------------------------------------- out
 
 
-_METADATA = "metadata"
+_METADATA = ("metadata", "mark")
 """Whose values are JSON already: no store makes a list of a set, or a text of a time."""
+_STORED_AT = ("text_at", "updated_at", "since")
+"""Times of an item that was exported, and of its links."""
+_KINDS: Mapping[str, Mapping[str, Any]] = {
+    **{name: schema for name, (schema, _) in {**ARGUMENTS, **FILTERS}.items()},
+    **{name: {"format": "date-time"} for name in _STORED_AT},
+}
+"""What arguments, fields of a memory and filters are, by name."""
 
 
 def sent(name: str, value: Any) -> Any:
-    """Return an argument as JSON-ready values. Raises InvalidInput for what JSON does not know."""
+    """Return an argument as JSON-ready values. Raises InvalidInput for what JSON does not know.
+
+    A time, a duration or an array is converted where ``name``, an argument or a key within one, takes such a value.
+    Elsewhere it is refused as the verb does: no text is made of a day.
+    """
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
         return string(name, str.__str__(value))
-    if name == _METADATA and not isinstance(value, Mapping | list | tuple):
+    if name in _METADATA and not isinstance(value, Mapping | list | tuple):
         raise _not_json(name, value)
-    if isinstance(value, date):  # a datetime is one
+    if isinstance(value, date) and _KINDS.get(name, {}).get("format") == "date-time":  # a datetime is one
         return value.isoformat()
-    if isinstance(value, timedelta):
+    if isinstance(value, timedelta) and name == "ttl":
         return value.total_seconds()
     if isinstance(value, Recipe):
         return sent(name, value.as_dict())
@@ -93,10 +105,12 @@ def sent(name: str, value: Any) -> Any:
         if wrong := next((key for key in value if not isinstance(key, str)), None):
             raise InvalidInput(f"{name} has a key {wrong!r}, and JSON allows only strings as keys.")
         return {string(name, key): _member(name, key, one) for key, one in value.items()}
-    if hasattr(value, "tolist"):  # an array, or a number of one
+    if name == "vector" and hasattr(value, "tolist"):  # an array, or a number of one
         return value.tolist()
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | memoryview):
         return [sent(name, one) for one in value]
+    if name in FIELDS:
+        FIELDS[name].kind.checked(name, value)  # which says what the field takes
     raise _not_json(name, value)
 
 
@@ -105,7 +119,7 @@ def _not_json(name: str, value: Any) -> InvalidInput:
 
 
 def _member(name: str, key: str, value: Any) -> Any:
-    return sent(_METADATA if key == _METADATA else name, value)
+    return sent(key if key in _KINDS and name not in _METADATA else name, value)
 
 
 def as_json(name: str, value: Any) -> bytes:

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import semmem
@@ -17,7 +18,7 @@ from semmem.client.http import HttpSemmem
 from semmem.client.http_transport import Transport
 from semmem.client.memory import StoreSemmem
 from semmem.client.routes import REFUSED, ROUTES
-from semmem.client.values import as_json
+from semmem.client.values import as_json, sent
 from semmem.config import Settings
 from semmem.read.overrides import settings_in
 from tests.serving import serving
@@ -137,6 +138,13 @@ FAIL: list[Callable[[Any], Any]] = [
     lambda mem: mem.leg("dense").search("key"),
     lambda mem: mem.remember(""),
     lambda mem: mem.remember("x", importance=2),
+    lambda mem: mem.remember(date(2024, 1, 1)),
+    lambda mem: mem.remember("x", title=datetime(2024, 1, 1)),
+    lambda mem: mem.remember("x", author=timedelta(1)),
+    lambda mem: mem.remember("x", importance=timedelta(seconds=1)),
+    lambda mem: mem.remember("x", importance=np.float32(0.3)),
+    lambda mem: mem.remember("x", position=np.int64(3)),
+    lambda mem: mem.update("kestrel", title=date(2024, 1, 1)),
     lambda mem: mem.remember("x", position="first"),
     lambda mem: mem.remember("x", created_at="soon"),
     lambda mem: mem.remember("x", id=""),
@@ -254,6 +262,24 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
         assert remote.forget(everything=True) == 2
         assert local.stats().memories == 0
         assert dict(remote.maintain()).keys() == dict(local.maintain()).keys()
+
+
+def test_a_time_and_a_duration_are_sent_where_they_are_meant_and_nowhere_else() -> None:
+    at = datetime(2040, 1, 1, 9, tzinfo=UTC)
+    link = {"type": "see-also", "to": "note", "since": at}
+    given = {"created_at": date(2024, 1, 1), "valid_from": date(2024, 1, 1), "valid_to": at}
+    for name, value in {**given, "as_of": at, "now": date(2024, 1, 1), "created_before": at}.items():
+        assert sent(name, value) == value.isoformat()
+    assert sent("filters", Filters(created_after=at))["created_after"] == at.isoformat()
+    assert sent("ttl", timedelta(days=1)) == 86_400
+    assert sent("An item", {**given, "links": [link]})["links"] == [{**link, "since": at.isoformat()}]
+    assert sent("vector", np.array([1.0, 0.0])) == sent("vector", [np.float32(1), np.float32(0)]) == [1.0, 0.0]
+    for name in ("query", "limit", "most_memories", "mark", "recipe"):
+        for wrong in (date(2024, 1, 1), timedelta(1), np.float32(1)):
+            with pytest.raises(InvalidInput, match=rf"^{name} holds a value of the type {type(wrong).__name__}, "):
+                sent(name, wrong)
+    with pytest.raises(InvalidInput, match=r"^mark holds a value of the type date"):
+        sent("mark", {"created_at": date(2024, 1, 1)})
 
 
 @pytest.mark.slow
