@@ -64,6 +64,8 @@ _TRIES = 4
 
 _REBUILD = "rebuild"
 """The lock of a rebuild."""
+_LOOKS, _LOOK_S = 5, 0.002
+"""How often a lock is tried that somebody may just be looking at, and the seconds between."""
 
 _SESSION = (
     "PRAGMA synchronous = FULL",  # a committed memory survives a power cut, in WAL mode too
@@ -421,10 +423,8 @@ def _held(path: Path, refused: Callable[[], Exception]) -> Iterator[None]:
     """Hold the lock that the file at ``path`` is for, which a killed process releases; the file is there meanwhile."""
     handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise refused() from None
+        if not _locked(handle):
+            raise refused()
         status = os.fstat(handle)
         if file_number(path) != (status.st_dev, status.st_ino):  # its holder has just removed it
             raise refused()
@@ -434,6 +434,16 @@ def _held(path: Path, refused: Callable[[], Exception]) -> Iterator[None]:
             path.unlink(missing_ok=True)
     finally:
         os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    """Take the lock of an open file; False where somebody has it, for longer than a look at it takes."""
+    for _ in range(_LOOKS):
+        with suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(_LOOK_S)
+    return False
 
 
 def _lock_file(path: Path, name: str) -> Path:

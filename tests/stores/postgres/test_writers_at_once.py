@@ -207,9 +207,15 @@ def test_what_a_drop_takes_can_be_neither_changed_nor_brought_back_nor_seen(mem:
         for id in "ac":
             with pytest.raises(semmem.NotFound):
                 verb(id)
-    assert (mem.forgotten(), list(mem.recall("ferry", as_of=before))) == ([], [])
+    assert (mem.forgotten(), list(mem.recall("ferry", as_of=before)), list(mem.recall("ferry"))) == ([], [], [])
+    assert [mem.forget(filters={"created_after": "2000-01-01"}, hard=hard, dry_run=True) for hard in (False, True)] == [
+        0,
+        0,
+    ]
+    mem.remember("The bus came.", id="a")
+    assert list(mem.recall("ferry", as_of=before)) == []
     rest()
-    assert (list(mem.list()), mem.forgotten()) == ([], [])
+    assert ([one.id for one in mem.list()], mem.forgotten()) == (["a"], [])
     check(mem)
 
 

@@ -101,7 +101,7 @@ WHERE namespace = %(namespace)s AND id = %(id)s AND version < %(version)s AND fo
 -- purge_count --
 -- Count what would be removed for good: memories, and softly forgotten ones; an id that is both counts once.
 SELECT count(*) FROM (
-SELECT id FROM memory WHERE namespace = %(namespace)s AND part = 0 AND <open>
+SELECT id FROM memory WHERE namespace = %(namespace)s AND part = 0 AND <open> AND <kept>
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
   AND <memory_filters>
 UNION

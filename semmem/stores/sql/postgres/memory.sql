@@ -109,7 +109,7 @@ FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.pa
 -- memory_by_row_ids --
 -- What is indexed, for the hits.
 SELECT <memory_columns>
-FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND <open>;
+FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND <open> AND <kept>;
 
 -- memory_at_state --
 -- Return the row of memory_size, that of resident_state, and the columns of memory_bounds, and beside them what is
@@ -130,7 +130,7 @@ LEFT JOIN LATERAL (
 -- Return the metadata of each candidate, without its text.
 SELECT ord, namespace, id, part, importance, content, extract(epoch FROM created_at)::float8,
        extract(epoch FROM updated_at)::float8
-FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND <open>;
+FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND <open> AND <kept>;
 
 -- memory_locate --
 -- Return the indexed rows of one memory: itself, or its parts.
@@ -358,7 +358,7 @@ ORDER BY namespace NULLS FIRST, place;
 -- forget_count --
 -- Count the memories that a forget would remove, whole and with parts; nothing is locked.
 SELECT count(*) FILTER (WHERE part = 0), count(*) FROM memory
-WHERE namespace = %(namespace)s AND <open>
+WHERE namespace = %(namespace)s AND <open> AND <kept>
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
   AND <memory_filters>;
 
