@@ -21,7 +21,8 @@ from semmem.stores.embedded.postmaster import Postmaster
 
 __all__ = ["EmbeddedServer", "ServerStatus"]
 
-_SIGNALS = {"smart": signal.SIGINT, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+_SIGNALS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+_MODES = ("smart", *_SIGNALS)
 _LOOK_S = 0.1  # seconds after which smart looks again for clients
 _GRACE_S = 10  # time that a starter has, after its start_timeout_s, to report what went wrong
 _ROOM = 32 * 2**20  # bytes: two segments of its write-ahead log; with less it may not even say what it lacks
@@ -104,12 +105,12 @@ class EmbeddedServer:
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
         """Stop the server and wait until it has ended; False when it was not running.
 
-        ``fast`` aborts the transactions of connected clients, ``smart`` waits until no client is connected,
-        ``immediate`` leaves recovery to the next start. Raises StoreUnavailable when it has not stopped within
+        ``fast`` aborts the transactions of connected clients, ``smart`` waits for a moment in which no client is
+        connected, ``immediate`` leaves recovery to the next start. Raises StoreUnavailable when it has not stopped within
         ``start_timeout_s``, or where clients stay for so long, with ``smart``; then it goes on.
         """
-        if mode not in _SIGNALS:
-            raise InvalidInput(f"A server stops in one of the modes {', '.join(_SIGNALS)}.")
+        if mode not in _MODES:
+            raise InvalidInput(f"A server stops in one of the modes {', '.join(_MODES)}.")
         if not self._may_look():
             return False
         if mode == "smart":
@@ -135,7 +136,7 @@ class EmbeddedServer:
         while True:
             with self._locked(exclusive=True):
                 if postmaster.free(self._alive) or self._is_unused():
-                    return self._stop("smart")
+                    return self._stop("fast")
             if time.monotonic() >= end:
                 raise StoreUnavailable(
                     f"The server in {self.data} has not stopped within {self.start_timeout_s:g} s and goes on, because "

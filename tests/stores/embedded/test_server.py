@@ -130,11 +130,22 @@ def test_the_command_that_stops_waits_as_long_as_the_setting_says_and_then_the_s
         assert pid(own) == before
 
 
-def test_smart_stops_the_server_once_its_last_client_has_left(own: EmbeddedServer) -> None:
+def test_smart_stops_the_server_once_its_last_client_has_left(
+    own: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stopped: list[bool] = []
+    looked, is_unused = threading.Event(), own._is_unused
+
+    def look() -> bool:
+        found = is_unused()
+        looked.set()
+        return found
+
+    monkeypatch.setattr(own, "_is_unused", look)
     stopping = threading.Thread(target=lambda: stopped.append(own.stop("smart")))
     with connected(own) as client:
         stopping.start()
+        assert looked.wait(60)
         assert client.execute("SELECT 1").fetchone() == (1,)
     stopping.join(100)
     assert stopped == [True]
