@@ -106,8 +106,8 @@ class EmbeddedServer:
         """Stop the server and wait until it has ended; False when it was not running.
 
         ``fast`` aborts the transactions of connected clients, ``smart`` waits for a moment in which no client is
-        connected, ``immediate`` leaves recovery to the next start. Raises StoreUnavailable when it has not stopped within
-        ``start_timeout_s``, or where clients stay for so long, with ``smart``; then it goes on.
+        connected, ``immediate`` leaves recovery to the next start. Raises StoreUnavailable when it has not stopped
+        within ``start_timeout_s``, or where clients stay for so long, with ``smart``; then it goes on.
         """
         if mode not in _MODES:
             raise InvalidInput(f"A server stops in one of the modes {', '.join(_MODES)}.")
