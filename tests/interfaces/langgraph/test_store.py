@@ -210,8 +210,8 @@ def test_a_filter_takes_any_key_and_operators_at_any_depth_as_langgraphs_own_sto
         {"like": "coffee", "d": {"like": "x", "x": -1}}, {"Not": 1, "between": {"gte": 3}}, {"AND": [1], "OR": "x"},
     ]  # fmt: skip
     for number, value in enumerate(values):
-        for store in (items, own):
-            store.put(("p",), str(number), value)
+        for each in (items, own):
+            each.put(("p",), str(number), value)
     filters: list[dict[str, Any]] = [
         {"like": "tea"}, {"like": "tea", "n": 1}, {"in": "x"}, {"contains": "q"}, {"Not": 1}, {"d": {"like": "x"}},
         {"between": {"gte": 3}}, {"l": [{"eq": 1}]}, {"d": {"x": {"$gt": 0}}}, {"d": {"x": {"$gte": 0}, "y": 2}},
