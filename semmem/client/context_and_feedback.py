@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from semmem.client.connection import Connection
@@ -31,22 +31,26 @@ def context(
     at = None if arguments["as_of"] is None else at_time("as_of", arguments["as_of"])
     scope = result.candidates.scope
     memories = pinned(mem, scope.namespaces, frozenset(scope.exclude), at)
-    block = composed(result, memories, token_budget, _short_of(mem, result, memories))
+    superseded = result.superseded((one.namespace, one.id) for one in memories)
+    block = composed(result, memories, token_budget, _short_of(mem, result, memories, superseded), superseded)
     return log_context(mem, result, arguments, block) if mem.settings.recall_log else block
 
 
-def _short_of(mem: Connection, result: Recall, pinned: Sequence[Memory]) -> Mapping[tuple[str, str], str]:
+def _short_of(
+    mem: Connection, result: Recall, pinned: Sequence[Memory], superseded: Mapping[tuple[str, str], str]
+) -> Mapping[tuple[str, str], str]:
     """Return the short ids of what a context may show."""
     names = {(one.namespace, one.id) for one in pinned}
+    names |= {(namespace, newer) for (namespace, _), newer in superseded.items()}
     for hit in result.hits:
         names |= {(hit.namespace, id) for id in (hit.id, hit.superseded_by) if id is not None}
     return mem.short_names(names)
 
 
 def pinned(mem: Connection, namespaces: Sequence[str], out: Collection[str], at: datetime | None) -> Sequence[Memory]:
-    """Return the pinned memories of some namespaces, whole, in order, without the ids ``out``.
+    """Return the pinned memories of some namespaces that are valid, now or at a time, whole, in order.
 
-    None in a store that keeps no such thing.
+    Those with the ids ``out`` are left out. None in a store that keeps no such thing.
     """
     all_names = mem.store.life.pinned(namespaces, _MOST_PINNED) if mem.store.life is not None else ()
     names = [name for name in all_names if name[1] not in out]
@@ -54,7 +58,13 @@ def pinned(mem: Connection, namespaces: Sequence[str], out: Collection[str], at:
         then = [life_of(mem.store).version_at(*name, at) for name in names]
         return [memory for memory in then if memory is not None and not memory.sensitive]
     whole = mem.store.whole_memories(names) if names else {}
-    return [whole[name][0] for name in names if name in whole]
+    return [whole[name][0] for name in names if name in whole and _is_valid(whole[name][0], datetime.now(UTC))]
+
+
+def _is_valid(memory: Memory, now: datetime) -> bool:
+    """Return whether a memory has begun to be valid, and has not ceased to be."""
+    begins, ends = memory.valid_from, memory.valid_to
+    return (begins is None or begins <= now) and (ends is None or ends > now)
 
 
 def feedback(

@@ -151,7 +151,7 @@ class Semmem(ABC):
         ``id`` identifies the memory in its namespace; without one semmem makes a UUIDv7. The same id with the same
         content changes nothing; with other content it raises Conflict. ``importance`` is from 0 to 1. ``valid_from``
         and ``valid_to`` say when the text holds. The memory expires at ``expires_at``, or ``ttl`` from now. A
-        ``pinned`` memory is in every context.
+        ``pinned`` memory is in every context while it is valid.
 
         A ``sensitive`` memory is in no index, so no recall finds it; ``get`` and ``list`` show its text only with
         ``reveal``. ``source_type`` says who the text comes from: "user", "agent", "tool" (a result, a web page) or
@@ -385,8 +385,9 @@ class Semmem(ABC):
         """Return the memories that answer ``query`` as a block for a prompt, within ``token_budget``.
 
         Pinned memories of the namespaces come first, whatever the question and the filters are, within half of the
-        budget; the most important come first, and of equal ones the newest. ``exclude`` keeps the memories with these
-        ids out, pinned or not.
+        budget; the most important come first, and of equal ones the newest. A superseded one comes last, with
+        ``superseded_by``, or as a hit behind what supersedes it; one that is not valid now is a hit or left out.
+        ``exclude`` keeps the memories with these ids out, pinned or not.
 
         The block stands between two tags and says that it is data. Each memory is one line of JSON with its id,
         namespace, author, times and text; no text can end the block. Memories are whole, best first; if a long one does

@@ -118,7 +118,7 @@ class Memory:
     except for a part of a split text, which only legs of your own read; a part has the id ``{parent_id}#{n}``. The text
     of a ``sensitive`` memory is in no index, and is ``MASK`` unless a call reveals it. A memory is valid from
     ``valid_from`` (None: when this version was written) until ``valid_to``, and is removed at ``expires_at``. A
-    ``pinned`` memory is in every context for an agent.
+    ``pinned`` memory is in every context for an agent while it is valid.
 
     ``source_type`` is one of ``SOURCE_TYPES``, who the text comes from, or None if it was not given. ``source`` is the
     path or address that it comes from. Strangers may have written the text of a tool or of an imported file.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -102,10 +102,10 @@ def packed(hits: Sequence[Hit], budget: int) -> tuple[tuple[Hit, ...], tuple[Lef
 class Context:
     """A block of memories for the prompt of an agent, and what is in it.
 
-    ``text`` is the block, empty if it shows no memory. ``pinned`` memories come first, then ``hits``, without the
-    pinned ones that are shown. ``left_out`` are the pinned memories (rank 0) and hits for which the budget had no room,
-    and ``tokens`` is an estimate for the block. ``confidence``, ``min_confidence``, ``withheld``, ``degraded`` and
-    ``recall_id`` are those of the recall.
+    ``text`` is the block, empty if it shows no memory. ``pinned`` memories come first, those that others supersede
+    behind the others, then ``hits``, without the pinned ones that are shown. ``left_out`` are the pinned memories
+    (rank 0) and hits for which the budget had no room, and ``tokens`` is an estimate for the block. ``confidence``,
+    ``min_confidence``, ``withheld``, ``degraded`` and ``recall_id`` are those of the recall.
     """
 
     text: str
@@ -136,17 +136,21 @@ class Context:
 
 
 def composed(
-    recall: Recall, pinned: Sequence[Memory], budget: int, short: Mapping[tuple[str, str], str] | None = None
+    recall: Recall,
+    pinned: Sequence[Memory],
+    budget: int,
+    short: Mapping[tuple[str, str], str] | None = None,
+    superseded: Mapping[tuple[str, str], str] | None = None,
 ) -> Context:
     """Return the block of ``pinned`` memories and of the hits of ``recall``, within ``budget`` tokens.
 
     ``short`` are the ids to show, by namespace and id; the namespace is shown of memories that are not of the first one
-    of the recall.
+    of the recall. ``superseded`` are the pinned memories that others supersede, with the ids of the newest ones.
 
-    Pinned memories take at most ``PINNED_SHARE`` of the budget; one for which that has no room is a hit like others
-    where the recall finds it. A memory is shown whole. Where the whole does not fit,
-    the matching passage is shown with its offsets; where that does not fit either, the memory is left out and the next
-    is tried.
+    Of the pinned memories a superseded one comes last, or as the hit that it is, behind the newer one; its line says
+    what supersedes it. Pinned memories take at most ``PINNED_SHARE`` of the budget; one for which that has no room is
+    a hit like others where the recall finds it. A memory is shown whole. Where the whole does not fit, the matching
+    passage is shown with its offsets; where that does not fit either, the memory is left out and the next is tried.
     """
     head, tail = _around("")
     home = recall.candidates.scope.namespaces[0]
@@ -159,8 +163,9 @@ def composed(
     out: list[LeftOut] = []
     shown: list[Memory] = []
     share = int(room * PINNED_SHARE)
-    for memory in pinned:
-        line = written({**memory.as_dict(), "pinned": True})
+    found = {(hit.namespace, hit.id) for hit in recall.hits}
+    for memory, newer in _standing(pinned, superseded or {}, found):
+        line = written({**memory.as_dict(), "pinned": True, "superseded_by": newer})
         if (size := tokens(line)) > share:
             out.append(LeftOut(memory.id, memory.namespace, 0, size))
             continue
@@ -181,11 +186,24 @@ def composed(
         lines.append(line)
         hits.append(hit)
         room -= tokens(line)
-    found = {(hit.namespace, hit.id) for hit in recall.hits}
     out = [one for one in out if one.rank or (one.namespace, one.id) not in found]
     text = head + "".join(lines) + tail if lines else ""
     facts = (recall.confidence, recall.withheld, recall.degraded, recall.id, recall.min_confidence)
     return Context(text, tuple(hits), tuple(shown), tuple(out), tokens(text), budget, *facts)
+
+
+def _standing(
+    pinned: Sequence[Memory], superseded: Mapping[tuple[str, str], str], found: Collection[tuple[str, str]]
+) -> list[tuple[Memory, str | None]]:
+    """Return the pinned memories that stand before the hits, each with the id of what supersedes it.
+
+    Those that nothing supersedes come first. A superseded one among the hits ``found`` is left to them.
+    """
+    each = [(memory, superseded.get((memory.namespace, memory.id))) for memory in pinned]
+    current = [(memory, newer) for memory, newer in each if newer is None]
+    return current + [
+        (memory, newer) for memory, newer in each if newer is not None and (memory.namespace, memory.id) not in found
+    ]
 
 
 def block_within(

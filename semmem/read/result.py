@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any
@@ -193,6 +193,20 @@ class StoreRecall(Recall):
     def candidates(self) -> Candidates:
         """What the legs found, before the cut."""
         return self._candidates
+
+    def superseded(self, names: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
+        """Return which memories others supersede, by the rules of this recall: (namespace, id), with the newest's id.
+
+        The store is asked once, and only where a link may supersede one of them.
+        """
+        from semmem.read.superseding import newest, with_newer
+
+        each = {(id, namespace) for namespace, id in names}
+        if not each:
+            return {}
+        chains = with_newer(replace(self.candidates, ranked=()), self._snapshot, each)
+        found = {name: newest(chains, name) for name in each}
+        return {(name[1], name[0]): newer[0] for name, newer in found.items() if newer is not None}
 
     @property
     def recipe(self) -> Recipe:

@@ -277,3 +277,76 @@ def test_a_pinned_memory_without_room_among_the_pinned_is_shown_where_it_is_a_hi
         assert ([hit.id for hit in found.hits], [(one.id, one.rank) for one in found.left_out]) == (hits, left_out)
         assert found.pinned == ()
         assert found.tokens <= budget
+
+
+# ---------------------------------------------------------------------- what is pinned and out of date
+
+
+def deploys(mem: semmem.Semmem) -> None:
+    """Pin two memories, of which another one supersedes the more important one."""
+    old, new = "2026-01-01", "2026-03-01"
+    mem.remember("Deploys happen on Friday.", id="old", pinned=True, importance=0.9, created_at=old)
+    mem.remember("Deploys are announced in the channel.", id="rule", pinned=True, importance=0.2, created_at=old)
+    mem.remember("Releases go out each Tuesday.", id="new", created_at=new)
+    mem.link("new", "supersedes", "old")
+
+
+def marked(found: semmem.Context) -> list[tuple[str, str | None, bool]]:
+    """Return the ids of the lines, with what supersedes each and whether it is pinned."""
+    return [(one["id"], one.get("superseded_by"), one.get("pinned", False)) for one in lines(found.text)]
+
+
+def test_a_pinned_memory_that_another_supersedes_is_shown_behind_it_and_behind_the_other_pinned_ones(
+    both: semmem.Semmem,
+) -> None:
+    deploys(both)
+    found = both.context("When do deploys happen?")
+    assert marked(found) == [("rule", None, True), ("new", None, False), ("old", "new", True)]
+    assert [memory.id for memory in found.pinned] == ["rule"]
+    elsewhere = both.context("zebra")
+    assert marked(elsewhere) == [("rule", None, True), ("old", "new", True)]
+    assert [memory.id for memory in elsewhere.pinned] == ["rule", "old"]
+    assert marked(both.context("zebra", as_of="2026-02-01")) == [("old", None, True), ("rule", None, True)]
+    plain = both.context("zebra", recipe=semmem.recipe("default", superseding=False))
+    assert marked(plain) == [("old", None, True), ("rule", None, True)]
+
+
+def test_the_newest_memory_of_a_chain_marks_a_pinned_one_by_its_short_id(both: semmem.Semmem) -> None:
+    deploys(both)
+    last = both.remember("Releases go out at any time.").id
+    both.link(last, "supersedes", "new")
+    (_, shown, _) = marked(both.context("zebra"))[-1]
+    assert shown is not None
+    assert last.startswith(shown)
+    assert len(shown) < len(last)
+
+
+def test_what_supersedes_is_asked_of_the_store_once_and_never_where_nothing_is_pinned(
+    both: semmem.Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deploys(both)
+    asked: list[set[str]] = []
+    life = type(both.store.life)
+    newer: Any = life.newer  # type: ignore[union-attr]
+
+    def noted(self: Any, spaces: Any, names: Any, at: Any = None) -> Any:
+        asked.extend(set(some) for some in names.values() if some)
+        return newer(self, spaces, names, at)
+
+    monkeypatch.setattr(life, "newer", noted)
+    both.context("zebra")
+    assert asked == [{"old", "rule"}]
+    pin(both, ("default", "old"), ("default", "rule"), off=True)
+    both.context("zebra")
+    assert len(asked) == 1
+
+
+def test_a_pinned_memory_that_is_not_valid_now_is_shown_only_where_it_is_a_hit(both: semmem.Semmem) -> None:
+    both.remember("The ferry left at eight.", id="past", pinned=True, created_at="2020-01-01", valid_to="2021-01-01")
+    both.remember("The ferry will leave at ten.", id="later", pinned=True, valid_from="2999-01-01")
+    both.remember("The ferry leaves at nine.", id="now", pinned=True, valid_from="2022-01-01", valid_to="2999-01-01")
+    assert marked(both.context("zebra")) == [("now", None, True)]
+    assert [memory.id for memory in both.context("ferry").pinned] == ["now"]
+    assert {hit.id for hit in both.context("ferry").hits} == {"past", "later"}
+    assert marked(both.context("zebra", as_of="2020-06-01")) == [("past", None, True)]
+    assert both.context("zebra", as_of="2021-01-01").pinned == ()

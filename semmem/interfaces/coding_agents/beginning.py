@@ -86,7 +86,7 @@ def beginning(
     last = _last(threads, visit)
     lines: dict[str, list[Mapping[str, Any]]] = {part: [] for part in _WHY}
     if "pinned" in wanted:
-        lines["pinned"] = [_note(one) for one in source.pinned(scope.namespaces) if _is_shown(one)]
+        lines["pinned"] = [_note(one) for one in _pinned(source, scope.namespaces)]
     if "last" in wanted:
         lines["last"], lines["open"] = _thread(last, "last", _TURNS), _left_open(last)
     if "decided" in wanted:
@@ -108,6 +108,16 @@ def _current(source: Source, namespace: str) -> list[Mapping[str, Any]]:
     read = list(_newest(source, namespace))
     superseded = source.superseded(namespace, [str(one["id"]) for one in read])
     return [one for one in read if one["id"] not in superseded and _is_shown(one)]
+
+
+def _pinned(source: Source, namespaces: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the pinned memories of some namespaces that may be shown and that no other one supersedes."""
+    read = [one for one in source.pinned(namespaces) if _is_shown(one)]
+    ids: dict[str, list[str]] = {}
+    for one in read:
+        ids.setdefault(one["namespace"], []).append(one["id"])
+    superseded = {name: source.superseded(name, some) for name, some in ids.items()}
+    return [one for one in read if one["id"] not in superseded[one["namespace"]]]
 
 
 def _newest(source: Source, namespace: str) -> Iterator[Mapping[str, Any]]:

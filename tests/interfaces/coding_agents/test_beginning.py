@@ -182,6 +182,9 @@ def test_nothing_sensitive_secret_outdated_or_said_by_a_stranger_is_quoted(
         mem.remember("Secret.", namespace=PROJECT, sensitive=True)
         mem.remember(f"Deploys take {SECRET}.", namespace=PROJECT, importance=0.9, title=f"Key {SECRET}")
         mem.remember(f"Ada's is {SECRET}.", namespace="personal", pinned=True)
+        before = mem.remember("Ada reads English.", namespace="personal", pinned=True)
+        after = mem.remember("Ada reads Frisian.", namespace="personal", valid_to="2026-01-01")
+        mem.link(after.id, "supersedes", before.id, namespace="personal")
         mem.remember("Over.", namespace=PROJECT, valid_to="2026-01-01")
     lines = days.begins(project)
     assert [one["text"] for one in lines] == [
