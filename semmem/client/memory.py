@@ -666,8 +666,9 @@ class Semmem(ABC):
         """Change the given limits of a namespace, and return all of them; 0 removes a limit.
 
         ``maintain`` forgets a memory for good ``keep_days`` after its last change (an hour at least), unless it is
-        pinned. A write that would exceed ``most_memories``, or ``most_bytes`` of texts and titles, raises
-        NamespaceFull, and nothing of its batch is stored. Memories beyond a new limit stay. Raises InvalidInput.
+        pinned. The days begin when it is stored, also where ``created_at`` is another time. A write that would exceed
+        ``most_memories``, or ``most_bytes`` of texts and titles, raises NamespaceFull, and nothing of its batch is
+        stored. Memories beyond a new limit stay. Raises InvalidInput.
         """
         life = life_of(self.store)
         check_namespace(name)

@@ -1,6 +1,8 @@
-"""The texts that a memory has had, and a memory that expires, for the tests of what becomes of memories."""
+"""The texts that a memory has had, and one that expires or is old, for the tests of what becomes of memories."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from semmem.client.memory import Semmem
 from semmem.model.store import Store
@@ -21,3 +23,11 @@ def expire(store: Store, id: str) -> None:
         store._run(lambda c: c.execute("UPDATE memory SET expires_at = 1 WHERE id = ?", (id,)))
     else:
         store.run(lambda c: c.execute("UPDATE memory SET expires_at = now() WHERE id = %s", (id,)))
+
+
+def written_then(store: Store, *ids: str) -> None:
+    """Let memories be as old as they say, as if they had been stored at the time that was given for them."""
+    run: Any = store._run if store.kind == "SQLite" else store.run
+    mark = "?" if store.kind == "SQLite" else "%s"
+    for id in ids:
+        run(lambda c, id=id: c.execute(f"UPDATE memory SET last_seen = NULL WHERE id = {mark}", (id,)))

@@ -191,7 +191,7 @@ class Life(RuleBasedStateMachine):
             lambda: self.mem.restore_memory(id, namespace=where), lambda: self.model.restore_memory(where, id)
         )
         if done is not None:
-            assert done.last_seen is not None
+            assert (done.last_seen is None) == (done.seen_count == 1)
             self.model.place(where).memories[id] = expected = replace(expected, last_seen=done.last_seen)
             assert done == masked(expected)
 

@@ -311,3 +311,11 @@ def test_maintain_counts_what_is_for_somebody_to_look_at(mem: Semmem) -> None:
         assert "orphans" not in mem.maintain()  # it may come back
     mem.forget("m1", hard=True)
     assert not {"orphans", "contradictions"} & set(mem.maintain())
+
+
+def test_an_old_chat_that_is_stored_today_stays_as_long_as_what_is_said_today(mem: Semmem) -> None:
+    lines = [{"role": "user", "content": f"An old line {n}.", "created_at": "2024-01-01"} for n in range(3)]
+    mem.namespace_limits("default", keep_days=90)
+    mem.remember_messages(lines, session="old")
+    assert "kept" not in mem.maintain()
+    assert len(mem.list()) == 3

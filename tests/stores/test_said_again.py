@@ -13,7 +13,7 @@ from semmem.model.store import life_of
 from semmem.stores.postgres import forget
 from semmem.write.comparison import OnContradiction
 from tests.stores.audit import check
-from tests.stores.expiry import let_expire
+from tests.stores.expiry import let_expire, written_then
 
 OF_SOURCE: dict[str, Any] = {"owned": {"metadata": {"from": "s"}}, "replace": True, "mark": {"from": "s"}}
 PORT_1, PORT_2 = "The port is 1.", "The port is now 2."
@@ -169,6 +169,7 @@ def test_so_many_links_are_followed_in_each_direction_in_each_store(
 def test_sensitive_memories_are_kept_no_longer_than_a_namespace_keeps_any(mem: Semmem) -> None:
     mem.namespace_limits("default", keep_days=1)
     mem.remember("The code is 4711.", id="code", sensitive=True, created_at="2020-01-01")
+    written_then(mem.store, "code")
     mem.maintain()
     assert said(mem) == []
 

@@ -68,7 +68,7 @@ def memory_of(row: Sequence[Any], *, access_count: int | None = None, last_acces
     fields |= {name: tuple(fields[name]) for name in _LISTS}
     counts: dict[str, Any] = {
         "seen_count": seen_count,
-        "last_seen": last_seen,
+        "last_seen": None if seen_count == 1 else last_seen,  # 1: when it was written
         "access_count": access_count,
         "last_accessed": last_accessed,
     }

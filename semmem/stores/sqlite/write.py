@@ -85,7 +85,7 @@ def memory_of(row: Sequence[Any], *, access_count: int | None = None, last_acces
     fields = _converted(_READ, values)  # behind them stands the row id
     counts: dict[str, Any] = {
         "seen_count": seen_count,
-        "last_seen": None if last_seen is None else at_microsecond(last_seen),
+        "last_seen": None if last_seen is None or seen_count == 1 else at_microsecond(last_seen),  # 1: only written
         "access_count": access_count,
         "last_accessed": last_accessed,
     }
@@ -415,6 +415,7 @@ def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Res
         "payload": row.payload,
         "length": row.extraction.length if row.extraction is not None else 0,
         "text_at": None if row.text_at is None else microsecond(row.text_at),
+        "now": microsecond(datetime.now(UTC)),
     }
     stored = connection.execute(_SQL["memory_insert"], values).fetchall()
     return (row_id, stored[0][0]) if stored else None

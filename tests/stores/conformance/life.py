@@ -17,7 +17,7 @@ from semmem.model.reports import Limits
 from semmem.model.store import Keep, Store, graph_of, life_of
 from semmem.text.passages import term_key
 from tests.stores.conformance.hand_made import ANY, NOON, ids, row_id_of, unit, write
-from tests.stores.expiry import expire
+from tests.stores.expiry import expire, written_then
 
 DAY = timedelta(days=1)
 PAST, FUTURE = "2001-01-01", "2999-01-01"
@@ -55,6 +55,14 @@ def age(store: Store, days: int, unscrubbed: bytes | None = None) -> None:
                 c.execute(f"UPDATE answered SET unscrubbed = true WHERE key = {literal(store, unscrubbed)}").rowcount
             )
         )
+
+
+def seen_last(store: Store, at: datetime) -> None:
+    """Let every memory have been written, or remembered again, at that time."""
+    run: Any = store._run if store.kind == "SQLite" else store.run
+    value = int(at.timestamp() * 1e6) if store.kind == "SQLite" else at
+    mark = "?" if store.kind == "SQLite" else "%s"
+    run(lambda c: c.execute(f"UPDATE memory SET last_seen = {mark} WHERE last_seen IS NOT NULL", (value,)))
 
 
 def literal(store: Store, value: bytes) -> str:
@@ -364,6 +372,7 @@ class Life:
         write(store, {"id": "again", **old}, {"id": "other", **old})
         write(store, {"id": "old", **old}, namespace="m")
         life = life_of(store)
+        written_then(store, "old", "again", "other")
         life.corroborate("n", {"again": 1})
         since = {"created_at": datetime.now(UTC)}
         write(store, {"id": "late", **since})
@@ -371,6 +380,19 @@ class Life:
         assert store.maintain(Keep())["kept"] == 2
         assert ids(store.list("n", ANY, 9, None)) == ["late", "new", "pinned", "again"]
         assert ids(store.list("m", ANY, 9, None)) == ["old"]
+
+    def test_the_days_of_a_namespace_begin_with_the_writing_whatever_time_was_given(self, store: Store) -> None:
+        life = life_of(store)
+        life.set_limits("n", {"keep_days": 30.0})
+        times = {"old": datetime(2020, 1, 1, tzinfo=UTC), "later": datetime(2090, 1, 1, tzinfo=UTC)}
+        write(store, *({"id": id, "created_at": at} for id, at in times.items()))
+        assert "kept" not in store.maintain(Keep())
+        kept = store.list("n", ANY, 9, None)
+        assert {one.id: (one.updated_at, one.seen_count, one.last_seen) for one in kept} == {
+            id: (at, 1, None) for id, at in times.items()
+        }
+        seen_last(store, datetime.now(UTC) - 31 * DAY)
+        assert store.maintain(Keep())["kept"] == 2
 
     # ------------------------------------------------------------------ the audit
 

@@ -27,13 +27,16 @@ v.namespace, v.id, 0 AS part, v.updated_at, v.version, v.seen_count, NULL::times
 -- Store memories of one namespace, sorted by id, so that two writers of the same ids wait for each other in one order.
 -- Without a row id before the first, the row ids are those that the transaction took last. Where an id was softly
 -- forgotten, version numbers continue. A row that merges is not stored where its content is stored already, unless
--- another memory has contradicted that one since. The version tells which ids had an earlier life.
-INSERT INTO memory (namespace, ord, id, part, parts, author_key, updated_at, version, <fields>, content, payload, text_at)
+-- another memory has contradicted that one since. The version tells which ids had an earlier life. Where another time
+-- than now was given, last_seen says when it was written here: no sooner do the days begin that its namespace keeps it.
+INSERT INTO memory (namespace, ord, id, part, parts, author_key, updated_at, version, <fields>, content, payload, text_at,
+                    last_seen)
 SELECT %(namespace)s, r.place + coalesce(%(before)s::bigint, (
            SELECT n.ords - %(count)s::bigint FROM namespace n WHERE n.namespace = %(namespace)s)),
        r.id, r.part, r.parts, r.author_key, r.updated_at,
        greatest(r.version, (SELECT max(h.version) + 1 FROM history h WHERE h.namespace = %(namespace)s AND h.id = r.id)),
-       <inserted_fields>, r.content, r.payload, r.text_at
+       <inserted_fields>, r.content, r.payload, r.text_at,
+       CASE WHEN abs(extract(epoch FROM r.updated_at - now())) > 60 THEN now() END
 FROM unnest(%(place)s::bigint[], %(id)s::text[], %(part)s::int[], %(parts)s::int[], %(author_key)s::text[],
             %(updated_at)s::timestamptz[], %(version)s::int[], <given_fields>,
             %(content)s::bytea[], %(payload)s::bytea[], %(text_at)s::timestamptz[], %(merges)s::boolean[])

@@ -179,11 +179,12 @@ SELECT namespace FROM namespace n WHERE keep IS NOT NULL AND state IS NULL
 AND (memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace)) ORDER BY namespace;
 
 -- sweep_kept --
--- Select some memories not changed or remembered again for that long, except pinned ones; locked, so that one changed
--- meanwhile stays too.
+-- Select some memories not written, changed or remembered again for that long, except pinned ones; locked, so that one
+-- changed meanwhile stays too. Of a time in the future that was given, only the time of the writing counts.
 SELECT m.id FROM memory m JOIN namespace n ON n.namespace = m.namespace
 WHERE m.namespace = %(namespace)s AND m.part = 0 AND NOT m.pinned
-  AND greatest(m.created_at, m.updated_at, m.last_seen) < now() - n.keep ORDER BY m.id LIMIT %(limit)s FOR UPDATE OF m;
+  AND coalesce(m.last_seen, m.updated_at) < now() - n.keep
+  AND (m.updated_at < now() - n.keep OR m.updated_at > now()) ORDER BY m.id LIMIT %(limit)s FOR UPDATE OF m;
 
 -- namespaces_stored --
 -- Return those of some namespaces of which anything is stored that a recall reads.

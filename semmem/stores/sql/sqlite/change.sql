@@ -54,8 +54,10 @@ SELECT namespace FROM namespace AS n WHERE keep IS NOT NULL
 AND (memories > 0 OR EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = n.namespace)) ORDER BY namespace;
 
 -- sweep_kept --
--- Select some memories not changed or remembered again for that long, except pinned ones.
+-- Select some memories not written, changed or remembered again for that long, except pinned ones. Of a time in the
+-- future that was given, only the time of the writing counts.
 SELECT m.id FROM memory AS m JOIN namespace AS n ON n.namespace = m.namespace
 WHERE m.namespace = :namespace AND m.part = 0 AND NOT m.pinned
-  AND max(m.created_at, m.updated_at, coalesce(m.last_seen, m.created_at)) < :now - n.keep
+  AND coalesce(m.last_seen, m.updated_at) < :now - n.keep
+  AND (m.updated_at < :now - n.keep OR m.updated_at > :now)
 ORDER BY m.created_at, m.id LIMIT :limit;

@@ -26,12 +26,14 @@ v.namespace, v.id, 0 AS part, v.updated_at, v.version, v.seen_count, NULL AS las
 
 -- memory_insert --
 -- Store a memory; an existing id changes no row. Where the id was softly forgotten, version numbers continue: they tell
--- that it had an earlier life.
+-- that it had an earlier life. Where another time than now was given, last_seen says when it was written here: no sooner
+-- do the days begin that its namespace keeps it.
 INSERT INTO memory (row, namespace, id, part, parts, author_key, updated_at, version, <fields>, content, payload, length,
-                    text_at)
+                    text_at, last_seen)
 VALUES (:row, :namespace, :id, :part, :parts, :author_key, :updated_at,
         max(:version, coalesce((SELECT max(version) + 1 FROM history WHERE namespace = :namespace AND id = :id), 1)),
-        <given_fields>, :content, :payload, :length, :text_at)
+        <given_fields>, :content, :payload, :length, :text_at,
+        CASE WHEN abs(:updated_at - :now) > 60e6 THEN :now END)
 ON CONFLICT (namespace, id, part) DO NOTHING
 RETURNING version;
 
