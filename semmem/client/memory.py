@@ -206,10 +206,8 @@ class Semmem(ABC):
         """
         first = position
         if first is None:
-            newest = self.store.list(
-                string("namespace", namespace), checked_filters({"sessions": [checked_session(session)]}), 1000, None
-            )
-            first = max((one.position + 1 for one in newest if one.position is not None), default=0)
+            last = self.store.last_position(string("namespace", namespace), checked_session(session))
+            first = 0 if last is None else max(0, last + 1)
         items = message_items(messages, session=session, first=first, named=position is not None)
         return self.remember_many(items, namespace=namespace, batch_size=max(1, len(items)))
 

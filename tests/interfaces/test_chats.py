@@ -44,6 +44,14 @@ def test_messages_become_turns_behind_those_that_are_there(mem: semmem.Semmem) -
     assert turns(mem, "chat") == [*said, (4, "user", "Yes.")]
 
 
+def test_messages_follow_the_last_turn_however_many_newer_memories_its_session_has(mem: semmem.Semmem) -> None:
+    mem.remember_messages(TALK, session="chat")
+    mem.remember_many([{"text": f"Note {n}.", "session": "chat"} for n in range(1_001)])
+    mem.remember_messages([{"role": "user", "content": "Later."}], session="chat")
+    (later,) = (one for one in mem.list(filters={"sessions": ["chat"]}, limit=1))
+    assert (later.text, later.position) == ("Later.", 4)
+
+
 def test_a_whole_chat_given_again_stores_what_is_new(mem: semmem.Semmem) -> None:
     assert mem.remember_messages(TALK, session="chat", position=0).remembered == 3
     again = mem.remember_messages([*TALK, {"role": "assistant", "content": "Fine."}], session="chat", position=0)

@@ -133,6 +133,10 @@ class Store(Protocol):
         """
         ...
 
+    def last_position(self, namespace: str, session: str) -> int | None:
+        """Return the largest position in a session; None where no memory of it has one."""
+        ...
+
     def list(
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
     ) -> Page:

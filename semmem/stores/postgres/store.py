@@ -222,6 +222,11 @@ class PostgresStore(Pooled):
             ids[prefix].append(id)
         return {prefix: sorted(some) for prefix, some in ids.items()}
 
+    def last_position(self, namespace: str, session: str) -> int | None:
+        """Return the largest position in a session; None where no memory of it has one."""
+        rows = self.rows("memory_last_position", {"namespace": namespace, "session": session})
+        return int(rows[0][0]) if rows else None
+
     def list(
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
     ) -> Page:

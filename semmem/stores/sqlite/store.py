@@ -235,6 +235,11 @@ class SqliteStore(Filed):
             ids[prefix] = [id for _, id in self._rows("memory_prefixed", which)]
         return ids
 
+    def last_position(self, namespace: str, session: str) -> int | None:
+        """Return the largest position in a session; None where no memory of it has one."""
+        rows = self._rows("memory_last_position", {"namespace": namespace, "session": session})
+        return int(rows[0][0]) if rows else None
+
     def list(
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
     ) -> Page:

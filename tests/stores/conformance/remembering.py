@@ -165,6 +165,21 @@ class Remembering:
 
     # ------------------------------------------------------------------ listing
 
+    def test_the_last_position_of_a_session_is_found_whatever_else_stands_in_it(self, store: Store) -> None:
+        write(
+            store,
+            {"id": "a", "session": "s", "position": 7, "created_at": NOON},
+            {"id": "b", "session": "s", "position": 3, "created_at": NOON + timedelta(days=1)},
+            {"id": "c", "session": "s"},
+            {"id": "d", "session": "S", "position": 9},
+            {"id": "e", "position": 11},
+            {"id": "f", "session": "below", "position": -3},
+            {"id": "g", "session": "none"},
+        )
+        write(store, {"id": "z", "session": "s", "position": 12}, namespace="m")
+        asked = ("s", "S", "below", "none", "unknown")
+        assert [store.last_position("n", session) for session in asked] == [7, 9, -3, None, None]
+
     def test_lists_are_newest_first_and_ids_are_compared_by_code_point(self, store: Store) -> None:
         names = ["Z", "a", "z", "é", "\uffff", "🦊", "B", "a#1", "a!"]
         write(store, *({"id": i} for i in names), {"id": "new", "created_at": NOON + timedelta(microseconds=1)})

@@ -102,6 +102,12 @@ SELECT p.prefix, m.id FROM unnest(%(prefixes)s::text[]) AS p(prefix) CROSS JOIN 
        AND forgotten_at IS NOT NULL ORDER BY id LIMIT %(limit)s)
     ORDER BY id LIMIT %(limit)s) AS m;
 
+-- memory_last_position --
+-- Return the last position of a session, by the index of its order; what has none stands behind.
+SELECT position FROM memory
+WHERE namespace = %(namespace)s AND session = %(session)s AND coalesce(position, 9223372036854775807) < 9223372036854775807
+ORDER BY coalesce(position, 9223372036854775807) DESC LIMIT 1;
+
 -- memory_wholes --
 -- Return, for hits that are parts, the whole memory and the lengths of its parts, from which offsets are computed.
 SELECT <memory_columns_m>,

@@ -77,6 +77,12 @@ SELECT :prefix, id FROM (
       AND forgotten_at IS NOT NULL
 ) ORDER BY id LIMIT :limit;
 
+-- memory_last_position --
+-- Return the last position of a session, by the index of its order; what has none stands behind.
+SELECT position FROM memory
+WHERE namespace = :namespace AND session = :session AND coalesce(position, 9223372036854775807) < 9223372036854775807
+ORDER BY coalesce(position, 9223372036854775807) DESC LIMIT 1;
+
 -- memory_wholes --
 -- Return, for hits that are parts, the whole memory and the lengths of its parts, from which offsets are computed.
 SELECT <memory_columns_m>,
