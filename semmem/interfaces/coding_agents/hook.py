@@ -260,9 +260,8 @@ def _corrections(source: Source, turns: Sequence[Mapping[str, Any]], namespace: 
     for index, turn in enumerate(turns):
         if turn["source_type"] != "user" or not corrects(turn["text"]):
             continue
-        before = turns[index - 1] if index else source.last_turn(turn["session"], namespace)
-        is_before = before is not None and (before.get("position") or 0) < turn["position"]
-        if before is not None and is_before and share_a_word(turn["text"], before["text"]):
+        before = turns[index - 1] if index else source.last_turn(turn["session"], namespace, turn["position"])
+        if before is not None and share_a_word(turn["text"], before["text"]):
             yield turn["id"], before["id"]
 
 

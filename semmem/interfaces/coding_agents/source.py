@@ -68,8 +68,8 @@ class Source(ABC):
         """Store items, and return why some were not."""
         raise NotImplementedError  # what stores takes its time, and goes through the facade
 
-    def last_turn(self, session: str, namespace: str) -> Mapping[str, Any] | None:
-        """Return the newest memory of a session."""
+    def last_turn(self, session: str, namespace: str, before: int) -> Mapping[str, Any] | None:
+        """Return the newest turn of a session whose position is below ``before``."""
         raise NotImplementedError
 
     def supersede(self, newer: str, older: str, namespace: str) -> None:
@@ -155,9 +155,16 @@ class _Store(Source):
         report = self._memory.remember_many(items, namespace=namespace, on_error="skip")
         return [rejected.reason for rejected in report.rejected]
 
-    def last_turn(self, session: str, namespace: str) -> Mapping[str, Any] | None:
-        page = self._memory.list(namespace=namespace, filters={"sessions": [session]}, limit=1)
-        return next((memory.as_dict() for memory in page), None)
+    def last_turn(self, session: str, namespace: str, before: int) -> Mapping[str, Any] | None:
+        limit, cursor = 1, None  # it is the newest memory, unless this batch of turns is stored already
+        while True:
+            page = self._memory.list(namespace=namespace, filters={"sessions": [session]}, limit=limit, cursor=cursor)
+            for memory in page:
+                if memory.position is not None and memory.position < before:
+                    return memory.as_dict()
+            if (cursor := page.cursor) is None:
+                return None
+            limit = _PAGE
 
     def supersede(self, newer: str, older: str, namespace: str) -> None:
         with suppress(NotFound, InvalidInput):

@@ -10,6 +10,7 @@ import pytest
 import semmem
 from semmem.importers.turn_points import corrects, decisions_in, open_points_in, share_a_word
 from semmem.interfaces.coding_agents.visits import Visit, last_visit, note_visit
+from semmem.model.errors import StoreUnavailable
 from semmem.read.context import tokens
 from tests.importers.transcripts import written
 from tests.interfaces.coding_agents.running import PROJECT, Client, in_block
@@ -399,6 +400,30 @@ def test_a_turn_that_corrects_the_one_before_it_supersedes_it(days: Days, projec
         assert set(links) == {(by_text[RELEASES[2][1]], "supersedes", outdated)}
         hits = [hit.id for hit in mem.recall("On which days do releases go out?", namespace=PROJECT, recipe="lexical")]
         assert hits.index(by_text[RELEASES[2][1]]) < hits.index(outdated)
+
+
+def test_a_correction_whose_link_failed_is_linked_when_its_turns_are_read_again(
+    days: Days, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days.ends("s1", "2026-11-20", project, *RELEASES[:2])
+
+    def fails(*given: object) -> None:
+        raise StoreUnavailable("The server went away.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("semmem.interfaces.coding_agents.source._Store.supersede", fails)
+        with pytest.raises(AssertionError, match="The server went away"):
+            days.ends("s1", "2026-11-20", project, *RELEASES)
+    with semmem.connect() as mem:
+        ids = [one.id for one in mem.list(namespace=PROJECT)]
+        assert [link for id in ids for link in mem.links(id, namespace=PROJECT)] == []
+    days.ends("s1", "2026-11-20", project, *RELEASES)
+    with semmem.connect() as mem:
+        assert {one.id for one in mem.list(namespace=PROJECT)} == {*ids}
+        texts = {one.id: one.text for one in mem.list(namespace=PROJECT)}
+        (link,) = {link for id in ids for link in mem.links(id, namespace=PROJECT)}
+        assert texts[link.from_id] == RELEASES[2][1]
+        assert "Tuesdays" in texts[link.to_id]
 
 
 def test_a_transcript_that_is_read_again_links_no_turn_to_a_later_one(
