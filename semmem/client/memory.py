@@ -228,6 +228,10 @@ class Semmem(ABC):
         embedded in the same transaction. ``history`` keeps the previous version and shows ``changed_by``. If nothing
         changes, nothing is written. ``tags`` and ``metadata`` replace the old ones as a whole; None removes a field.
 
+        The new version takes the place of the old one at once, also where its ``valid_from`` is in the future: until
+        then only ``as_of`` finds the old one. To announce a change, ``remember`` it as a new memory with that
+        ``valid_from`` and ``link`` it "supersedes".
+
         ``expected_version`` is the version that you have read, or the ``tag`` of the memory. The tag also differs if
         the memory was forgotten and another one stored under its id. If the stored memory is another one, Conflict is
         raised, with both texts. Raises NotFound for an unknown id, InvalidInput for a field that no memory has.
