@@ -15,6 +15,7 @@ from semmem.importers.markdown import read, walked
 from semmem.importers.note_edits import write_back
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.imported_items import Item
+from semmem.write.screening import redacted_note
 
 __all__ = ["changes", "sync_once"]
 
@@ -67,7 +68,9 @@ def _written_back(
     """Write texts that were edited in the store into their notes, and import these; return the ids of the notes."""
     seen = _state(folder)
     notes = {str(note["id"]): note for note in read(folder, reject=reject, **apart)}
-    written, left = write_back(folder, every_memory(mem, namespace=namespace, filters=own[0]), notes, seen)
+    written, left = write_back(
+        folder, every_memory(mem, namespace=namespace, filters=own[0]), notes, seen, redacted_note
+    )
     for row in left:
         reject(row)
     if written:

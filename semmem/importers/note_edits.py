@@ -6,7 +6,7 @@ Lines of a note that the edit leaves alone stay as they are, links and all; fron
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -14,20 +14,30 @@ from semmem.files import new_file
 from semmem.importers import BadRow
 from semmem.importers.markdown import walked
 from semmem.importers.note import split
-from semmem.model.imported_items import NOTE_HASH, Item, edited
-from semmem.model.types import Memory
+from semmem.model.imported_items import NOTE_HASH, Item, edited, hash_of
+from semmem.model.types import REMOVED, Memory
 
 __all__ = ["write_back"]
 
 
+_CHANGING = "it is changing just now, and its memory's text is not written yet."
+
+_NO_CREDENTIAL = "its memory was edited where a credential is removed from it, so it is not written; edit the note."
+
+
 def write_back(
-    folder: Path, memories: Iterable[Memory], notes: Mapping[str, Item], seen: Mapping[str, tuple[int, int]]
+    folder: Path,
+    memories: Iterable[Memory],
+    notes: Mapping[str, Item],
+    seen: Mapping[str, tuple[int, int]],
+    redacted: Callable[[Item], Item],
 ) -> tuple[set[str], list[BadRow]]:
     """Write the texts of memories that were edited into their notes; return their ids, and what was not written.
 
     ``notes`` are the notes of the folder, by id, and ``seen`` has the time and size of each file before they were read.
-    A note that has changed since its import, or since it was read, stays as it is, and so does one of a sensitive
-    memory.
+    ``redacted`` returns a note as it is stored without its credentials. A note that has changed since its import, or
+    since it was read, stays as it is, and so do one of a sensitive memory and each line with a credential that its
+    memory does not have.
     """
     paths = dict(walked(folder, (".md",), lambda row: None))
     written: set[str] = set()
@@ -36,15 +46,21 @@ def write_back(
         note = notes.get(memory.id)
         if note is None or memory.sensitive or not edited(memory):
             continue
-        if note["metadata"].get(NOTE_HASH) != memory.metadata[NOTE_HASH]:  # the import says that both have changed
+        bare = redacted(note)
+        if hash_of(memory) == bare["metadata"].get(NOTE_HASH):  # nothing but its credentials is gone
             continue
-        if memory.text == note["text"]:
+        before = memory.metadata[NOTE_HASH]
+        base = next((one for one in (note, bare) if one["metadata"].get(NOTE_HASH) == before), None)
+        if base is None:  # the import says that both have changed
+            continue
+        if memory.text in (note["text"], bare["text"]):
             left.append(BadRow(note.where, "its memory has another title, tags or metadata; only texts are written."))
             continue
         file = paths.get(note["source"])
         try:
-            if file is None or not _rewrite(file, note["text"], memory.text, seen.get(note["source"])):
-                left.append(BadRow(note.where, "it is changing just now, and its memory's text is not written yet."))
+            reason = _rewrite(file, base["text"], memory.text, seen.get(note["source"])) if file else _CHANGING
+            if reason is not None:
+                left.append(BadRow(note.where, reason))
                 continue
             written.add(memory.id)
         except OSError as error:
@@ -52,16 +68,17 @@ def write_back(
     return written, left
 
 
-def _rewrite(file: Path, before: str, after: str, seen: tuple[int, int] | None) -> bool:
+def _rewrite(file: Path, before: str, after: str, seen: tuple[int, int] | None) -> str | None:
     """Replace in a note the lines by which ``before``, as it was imported, and ``after`` differ.
 
-    Returns False, and writes nothing, if the file is no longer as it was ``seen``. Raises OSError.
+    Returns the reason why nothing is written: the file is no longer as it was ``seen``, or a credential would be lost.
+    Raises OSError.
     """
     real = Path(os.path.realpath(file))
     read = real.read_bytes()
     status = real.stat()
     if (status.st_mtime_ns, status.st_size) != seen:
-        return False
+        return _CHANGING
     raw = read.decode("utf-8")
     ends = "\r\n" if "\r\n" in raw else "\n"
     text = raw.replace("\r\n", "\n").replace("\r", "\n")
@@ -69,13 +86,15 @@ def _rewrite(file: Path, before: str, after: str, seen: tuple[int, int] | None) 
     stripped = body.strip("\n")
     head, _, tail = text.rpartition(stripped)
     edited_body = _merged(stripped, before, after)
+    if edited_body.count(REMOVED) > stripped.count(REMOVED):
+        return _NO_CREDENTIAL
     if body == text.removeprefix("\ufeff") and split(edited_body)[1] != edited_body:
         head += "---\n---\n"  # else the text would be front matter
     whole = head + edited_body + tail
     with new_file(real, force=True) as out:
         os.fchmod(out.fileno(), status.st_mode & 0o777)
         out.write(whole.replace("\n", ends).encode())
-    return True
+    return None
 
 
 def _merged(raw: str, before: str, after: str) -> str:

@@ -20,6 +20,7 @@ __all__ = [
     "content_hash",
     "edited",
     "exported_item",
+    "hash_of",
     "hashed",
     "item",
     "life_of",
@@ -116,7 +117,12 @@ def hashed(item: Item) -> None:
 def edited(memory: Memory) -> bool:
     """Return whether a memory of a note has changed since the note was imported."""
     before = memory.metadata.get(NOTE_HASH)
-    return before is not None and before != content_hash(memory.text, memory.title, memory.tags, memory.metadata)
+    return before is not None and before != hash_of(memory)
+
+
+def hash_of(memory: Memory) -> str:
+    """Return the hash of a memory's content as it is now."""
+    return content_hash(memory.text, memory.title, memory.tags, memory.metadata)
 
 
 def _numbers(value: Any) -> Any:

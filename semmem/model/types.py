@@ -21,6 +21,7 @@ __all__ = [
     "MASKS",
     "MASK_OF_TOOLS",
     "MOST_REJECTED",
+    "REMOVED",
     "SORT_BY",
     "SOURCE_TYPES",
     "Concept",
@@ -82,6 +83,9 @@ MASK_OF_TOOLS = "(sensitive; hidden from tools, unless the server was started as
 """What stands there in an answer of a tool, of which none takes ``reveal``."""
 
 MASKS = (MASK, MASK_OF_TOOLS)
+
+REMOVED = "[removed]"
+"""What stands in a text in the place of a credential that was taken out of it."""
 
 
 _TAGGED = ("text", "title", "author", "session", "position", "source", "tags", "metadata", "importance", "source_type")

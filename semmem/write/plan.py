@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
-from semmem.model.imported_items import MARK, NOTE_HASH, edited
+from semmem.model.imported_items import MARK, NOTE_HASH, edited, hash_of
 from semmem.model.memory_fields import STORED
 from semmem.model.types import Memory, Rejected, SourceType
 from semmem.write.items import Draft, check_validity, payload_of, timed_of
@@ -162,7 +162,7 @@ def planned(
         elif policy.keep_edits and edited(current.memory) and _same_note(current.memory, draft.memory):
             plan.unchanged.append(draft)
         elif policy.may_replace is not None and policy.may_replace(current.memory):
-            if policy.keep_edits and edited(current.memory):
+            if policy.keep_edits and edited(current.memory) and not _is_note(current.memory, draft.memory):
                 plan.refused.append(Refused(draft.position, draft.name, _EDITED))
                 continue
             plan.changed.append(revised(current, draft, now, policy))
@@ -294,6 +294,11 @@ def _of_source(draft: Draft, policy: Policy) -> Draft:
 
 def _same_note(stored: Memory, new: Memory) -> bool:
     return bool(stored.metadata[NOTE_HASH] == new.metadata.get(NOTE_HASH))
+
+
+def _is_note(stored: Memory, new: Memory) -> bool:
+    """Return whether a stored memory, as it was edited, is what the note says now."""
+    return hash_of(stored) == new.metadata.get(NOTE_HASH)
 
 
 def _same_vector(one: NDArray[np.float32] | None, other: NDArray[np.float32] | None) -> bool:

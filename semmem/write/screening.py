@@ -18,7 +18,8 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from semmem.model.errors import InvalidInput
-from semmem.model.types import MASKS, Memory
+from semmem.model.imported_items import NOTE_HASH, Item, edited, hash_of, hashed
+from semmem.model.types import MASKS, REMOVED, Memory
 from semmem.write.items import Draft, payload_of
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "noted_of",
     "noting",
     "redacted",
+    "redacted_note",
     "screened",
     "warn",
     "warn_of",
@@ -129,8 +131,6 @@ _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _LETTERS_A_WORD = 2.8
 """Fewer letters on average than names such as HttpServerV2 have in a part, more than random strings have (1.9)."""
 
-REMOVED = "[removed]"
-
 LEAST_ENTROPY = 4.2
 """Bits per character: more than names, paths and hyphenated words of that length have, less than random base64 has."""
 
@@ -196,10 +196,21 @@ def _redacted(draft: Draft, text: bool, changed: Collection[str] | None, suspect
     changes: dict[str, Any] = {
         name: without_credentials(getattr(memory, name)) for name in _LABELS if changed is None or name in changed
     }
-    memory = replace(memory, **changes, text=redacted(memory.text)[0] if text else memory.text)
+    bare = replace(memory, **changes, text=redacted(memory.text)[0] if text else memory.text)
+    if changed is None and NOTE_HASH in memory.metadata and not edited(memory):  # it stays as it was imported
+        bare = replace(bare, metadata={**bare.metadata, NOTE_HASH: hash_of(bare)})
     vector = None if text else draft.vector
-    payload = payload_of(memory, timed=draft.timed)
-    return replace(draft, memory=memory, payload=payload, vector=vector, suspected=suspected, redacted=True)
+    payload = payload_of(bare, timed=draft.timed)
+    return replace(draft, memory=bare, payload=payload, vector=vector, suspected=suspected, redacted=True)
+
+
+def redacted_note(note: Item) -> Item:
+    """Return a note as it is stored without its credentials, with the hash of that."""
+    bare = Item({**note, **{name: without_credentials(note[name]) for name in _LABELS if name in note}})
+    bare["text"], _ = redacted(note["text"])
+    if NOTE_HASH in bare.get("metadata", ()):
+        hashed(bare)
+    return bare
 
 
 def without_credentials(value: Any) -> Any:

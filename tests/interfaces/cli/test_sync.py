@@ -18,7 +18,8 @@ from semmem.client import folder_sync
 from semmem.importers import told_apart
 from semmem.importers.markdown import read
 from semmem.importers.note_edits import write_back
-from semmem.model.imported_items import Item
+from semmem.model.imported_items import Item, edited
+from semmem.write.screening import redacted_note
 from tests.interfaces.cli.program import Call, in_process
 from tests.waiting import until
 
@@ -133,11 +134,66 @@ def test_a_note_that_changes_or_goes_while_it_is_read_is_left_and_named(vault: P
     }
     (vault / "Petra.md").write_bytes(b"She grew up in Oslo.\nAnd \xff there.\n")
     (vault / "Kestrel.md").unlink()
-    written, left = write_back(vault, memories, notes, seen)
+    written, left = write_back(vault, memories, notes, seen, redacted_note)
     assert written == set()
     assert [str(row.where) for row in left] == ["Kestrel.md", "Petra.md"]
     assert (vault / "Petra.md").read_bytes() == b"She grew up in Oslo.\nAnd \xff there.\n"
     assert not (vault / "Kestrel.md").exists()
+
+
+SECRET = "# Setup\nThe password is hunter2-x9!\nAsk [[Petra|her]].\nShe lies in Bergen.\n"
+
+
+@pytest.mark.filterwarnings("ignore::semmem.write.screening.CredentialWarning")
+def test_a_note_never_loses_the_credential_that_its_memory_is_without(
+    vault: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_CREDENTIALS", "redact")
+    note = vault / "Setup.md"
+    note.write_text(SECRET, encoding="utf-8")
+    call("sync", str(vault))
+    with semmem.connect() as mem:
+        text = mem.get("Setup.md").text
+    assert "The password is [removed]!\n" in text
+    assert call("sync", str(vault), "--write")[:2] == (0, f"{vault}: 3 unchanged.\n")
+    edit("Setup.md", text.replace("Bergen", "Kiel"))
+    assert call("sync", str(vault), "--write")[:2] == (0, f"{vault}: 1 written back, 2 unchanged.\n")
+    assert note.read_text(encoding="utf-8") == SECRET.replace("Bergen", "Kiel")
+    edit("Setup.md", text.replace("The password", "Her password"))
+    code, out, err = call("sync", str(vault), "--write")
+    assert (code, out) == (0, f"{vault}: 3 unchanged.\n")
+    assert "Setup.md: its memory was edited where a credential is removed from it, so it is not written" in err
+    assert note.read_text(encoding="utf-8") == SECRET.replace("Bergen", "Kiel")
+
+
+@pytest.mark.filterwarnings("ignore::semmem.write.screening.CredentialWarning")
+def test_a_changed_note_with_a_credential_is_read_again(
+    vault: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_CREDENTIALS", "redact")
+    (vault / "Setup.md").write_text(SECRET, encoding="utf-8")
+    call("sync", str(vault))
+    (vault / "Setup.md").write_text(SECRET + "She is blue.\n", encoding="utf-8")
+    assert call("sync", str(vault))[:2] == (0, f"{vault}: 1 changed, 2 unchanged.\n")
+    with semmem.connect() as mem:
+        assert mem.get("Setup.md").text.endswith("She is blue.")
+
+
+@pytest.mark.filterwarnings("ignore::semmem.write.screening.CredentialWarning")
+def test_a_note_that_was_read_before_its_memory_was_redacted_stays_and_is_known(
+    vault: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("sync", str(vault))
+    (vault / "Setup.md").write_text(SECRET, encoding="utf-8")
+    call("sync", str(vault))
+    monkeypatch.setenv("SEMMEM_CREDENTIALS", "redact")
+    with semmem.connect() as mem:
+        edit("Setup.md", mem.get("Setup.md").text)
+        assert edited(mem.get("Setup.md"))
+    assert call("sync", str(vault), "--write") == (0, f"{vault}: 1 changed, 2 unchanged.\n", "")
+    assert (vault / "Setup.md").read_text(encoding="utf-8") == SECRET
+    with semmem.connect() as mem:
+        assert not edited(mem.get("Setup.md"))
 
 
 def test_an_edited_text_that_begins_like_front_matter_stays_text(vault: Path, call: Call) -> None:
