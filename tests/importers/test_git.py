@@ -100,6 +100,26 @@ def test_a_repository_is_imported_once_from_every_clone_and_a_changed_decision_r
     assert "a1B2a1B2" not in listed
 
 
+def test_a_changed_decision_with_a_credential_is_imported_again_where_the_setting_redacts(
+    repository: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_URL", f"sqlite:{repository.parent}/notes.db")
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "none")
+    monkeypatch.setenv("SEMMEM_CREDENTIALS", "redact")
+    program: Call = in_process(capfd)
+    record = repository / "docs" / "adr" / "0001-one-server.md"
+    for day, name in enumerate(("Kestrel", "Falcon"), 4):
+        record.write_text(f"{RECORD}\nThe password is hunter2-x9!\nIts name is {name}.\n", encoding="utf-8")
+        git(repository, "commit", "-am", f"Call it {name}", day=day)
+        code, out, err = program("import", "git", str(repository))
+        assert (code, "Redacted 2 credentials." in err) == (0, True)
+    assert "1 has changed" in out
+    listed = program("list", "--json")[1]
+    assert "The password is [removed]" in listed
+    assert "Its name is Falcon." in listed
+    assert "hunter2" not in listed
+
+
 def test_a_name_with_the_signs_of_a_pattern_has_its_own_author_and_time(repository: Path) -> None:
     folder = repository / "docs" / "adr"
     for day, name in ((4, "a.md"), (5, "[a].md")):

@@ -144,7 +144,8 @@ def import_(
     elif format == "jsonl":
         options = {"into": into, "vectors": not no_vectors}
     files = _sources(format, row, file)
-    redacts = Settings.load().source("credentials") == "default"
+    settings = Settings.load()
+    redacts = settings.source("credentials") == "default" or settings.credentials == "redact"
     work = FileImport(format, files, options, namespace=cli.namespace, redacts=redacts)
     with (
         cli.connect(create=True) as mem,
