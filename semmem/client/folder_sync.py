@@ -91,18 +91,19 @@ def changes(
 ) -> Iterator[None]:
     """Yield at once, and when the notes have changed and are quiet again, or with ``write`` the store has changed.
 
-    ``rest`` is called with the seconds between two looks.
+    A folder that cannot be listed for a while is a change as well; the round says so. ``rest`` is called with the
+    seconds between two looks.
     """
-    before = _state(folder)
+    before: dict[str, tuple[int, int]] | None = _state(folder)
     cursor = mem.changes("now", namespace=namespace).cursor if write else None
     yield
     while True:
         rest(every)
-        now = _state(folder)
+        now = _looked(folder)
         changed = now != before
         while now != before:  # somebody is still writing
             rest(every)
-            before, now = now, _state(folder)
+            before, now = now, _looked(folder)
         if cursor is not None:
             try:
                 found = mem.changes(cursor, namespace=namespace)
@@ -111,6 +112,13 @@ def changes(
                 changed = True
         if changed:
             yield
+
+
+def _looked(folder: Path) -> dict[str, tuple[int, int]] | None:
+    """Return the state of the folder, None while it cannot be listed."""
+    with suppress(InvalidInput, OSError):
+        return _state(folder)
+    return None
 
 
 def _state(folder: Path) -> dict[str, tuple[int, int]]:

@@ -101,7 +101,7 @@ def walked(folder: Path, suffixes: tuple[str, ...], report: Reject) -> Iterator[
                 continue
             path = Path(place) / file
             id = normalize("NFC", os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace"))
-            if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
+            if os.path.islink(path) and not Path(os.path.realpath(path)).is_relative_to(inside):
                 report(BadRow(id, "it is a link to outside the folder, which is not followed."))
             else:
                 yield id, path

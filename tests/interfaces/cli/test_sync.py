@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +240,35 @@ def test_a_note_that_another_sync_has_just_stored_is_not_forgotten(
         monkeypatch.setattr(folder_sync, "read", read)
         (vault / new_notes[0]).unlink()
         assert folder_sync.sync_once(mem, vault, namespace="default", write=write)["forgotten"] == 1
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_a_watched_folder_that_cannot_be_listed_for_a_look_is_told_and_followed_again(vault: Path, write: bool) -> None:
+    away = vault.with_name("away")
+    looks = iter(["", "away", "", "", "back", "", "end"])
+
+    def rest(seconds: float) -> None:
+        what = next(looks)
+        if what == "away":
+            vault.rename(away)
+        elif what == "back":
+            (away / "Osk.md").write_text("Osk sails.\n", encoding="utf-8")
+            away.rename(vault)
+        elif what == "end":
+            raise KeyboardInterrupt
+
+    said: list[Any] = []
+    with semmem.connect() as mem, suppress(KeyboardInterrupt):
+        for _ in folder_sync.changes(mem, vault, namespace="default", write=write, every=0.1, rest=rest):
+            try:
+                said.append(folder_sync.sync_once(mem, vault, namespace="default", write=write)["remembered"])
+            except semmem.SemmemError as error:
+                said.append(str(error))
+            assert len(mem.list()) >= 2
+    told = [one for one in said if isinstance(one, str)]
+    assert [one for one in said if one != 0] == [2, *told, 1]  # with ``write`` the first round is a change itself
+    assert len(told) == 1
+    assert str(vault) in told[0]
 
 
 @pytest.mark.slow
