@@ -11,7 +11,7 @@ from typing import Any
 from semmem.client.memory import Semmem
 from semmem.client.pages import every_memory
 from semmem.importers import BadRow, owned, told_apart
-from semmem.importers.markdown import read, walked
+from semmem.importers.markdown import note_paths, read
 from semmem.importers.note_edits import write_back
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.imported_items import Item
@@ -124,7 +124,7 @@ def _looked(folder: Path) -> dict[str, tuple[int, int]] | None:
 def _state(folder: Path) -> dict[str, tuple[int, int]]:
     """Return when each note was changed last, and its size."""
     state = {}
-    for name, path in walked(folder, (".md",), lambda row: None):
+    for name, path in note_paths(folder).items():
         with suppress(OSError):  # it has just gone
             status = path.stat()
             state[name] = (status.st_mtime_ns, status.st_size)

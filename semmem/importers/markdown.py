@@ -21,7 +21,7 @@ from semmem.model.imported_items import NOTE_HASH, Item, RowError, content_hash,
 from semmem.model.types import Memory
 from semmem.text.tokens import tokens
 
-__all__ = ["Origin", "Vault", "read", "vault_name", "vault_origin", "walked"]
+__all__ = ["Origin", "Vault", "note_paths", "read", "vault_name", "vault_origin", "walked"]
 
 _LARGEST = 40_000_000
 
@@ -56,9 +56,9 @@ def read(folder: Path, *, reject: Reject | None = None, origin: Origin | None = 
     Links are shown as their author wrote them, followed by the title of the linked note where that differs, and
     ``metadata["links"]`` holds the ids of the notes.
 
-    Hidden folders are skipped, and so are file system links that lead outside. Unreadable and empty notes go to
-    ``reject``; a note with broken front matter is read without it and goes to ``reject`` as well. Without ``reject``
-    these raise BadItem. Raises InvalidInput where ``folder`` is no folder.
+    Hidden folders are skipped, and so are file system links that lead outside. Unreadable and empty notes, and those
+    whose id another has, go to ``reject``; a note with broken front matter is read without it and goes to ``reject`` as
+    well. Without ``reject`` these raise BadItem. Raises InvalidInput where ``folder`` is no folder.
     """
     sink = reject or refuse
     come = origin or vault_origin(folder)
@@ -68,7 +68,7 @@ def read(folder: Path, *, reject: Reject | None = None, origin: Origin | None = 
 
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder; give the one that holds the notes.")
-    paths = dict(sorted(walked(folder, (".md",), report)))
+    paths = note_paths(folder, report)
     vault = Vault(paths)
     for id, path in paths.items():  # titles first: a link is shown with its note's name
         note = _note(id, path, lambda row: None)
@@ -78,6 +78,17 @@ def read(folder: Path, *, reject: Reject | None = None, origin: Origin | None = 
         note = _note(id, path, report)
         if note is not None:
             yield _item(note, vault, come)
+
+
+def note_paths(folder: Path, report: Reject = lambda row: None) -> dict[str, Path]:
+    """Return the path of each note by its id; a second path with the same id goes to ``report``."""
+    paths: dict[str, Path] = {}
+    for id, path in sorted(walked(folder, (".md",), report)):
+        first = paths.setdefault(id, path)
+        if first is not path:
+            one, other = (ascii(each.relative_to(folder).as_posix()) for each in (path, first))
+            report(BadRow(id, f"the names {one} and {other} give this id both; rename the first of them.", id))
+    return paths
 
 
 def walked(folder: Path, suffixes: tuple[str, ...], report: Reject) -> Iterator[tuple[str, Path]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from semmem.files import new_file
 from semmem.importers import BadRow
-from semmem.importers.markdown import walked
+from semmem.importers.markdown import note_paths
 from semmem.importers.note import split
 from semmem.model.imported_items import NOTE_HASH, Item, edited, hash_of
 from semmem.model.types import REMOVED, Memory
@@ -39,7 +39,7 @@ def write_back(
     since it was read, stays as it is, and so do one of a sensitive memory and each line with a credential that its
     memory does not have.
     """
-    paths = dict(walked(folder, (".md",), lambda row: None))
+    paths = note_paths(folder)
     written: set[str] = set()
     left: list[BadRow] = []
     for memory in memories:

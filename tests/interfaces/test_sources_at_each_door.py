@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -89,6 +90,28 @@ def test_a_folder_that_cannot_be_listed_is_refused_and_its_notes_stay(
         with pytest.raises(InvalidInput, match="cannot be listed"):
             sync_once(mem, notes, namespace="default", write=False)
         assert ids(mem) == ["a.md", "sub/b.md"]
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has one file for both names")
+def test_two_notes_whose_names_give_one_id_are_told_and_the_first_is_kept(notes: Path) -> None:
+    (notes / "e\u0301.md").write_text("decomposed")
+    with opened("store") as mem:
+        assert sync_once(mem, notes, namespace="default", write=False)["bad"] == []
+        (notes / "\xe9.md").write_text("composed")
+        for write in (False, True):
+            done = sync_once(mem, notes, namespace="default", write=write)
+            assert (done["unchanged"], done["forgotten"]) == (3, 0)
+            assert done["bad"] == [
+                "\xe9.md: the names '\\xe9.md' and 'e\\u0301.md' give this id both; rename the first of them."
+            ]
+        assert mem.get("\xe9.md").text == "decomposed"
+        (notes / "e\u0301.md").write_bytes(b"\xff")
+        assert sync_once(mem, notes, namespace="default", write=False)["forgotten"] == 0
+        mem.update("\xe9.md", text="decomposed in Kiel")
+        (notes / "e\u0301.md").write_text("decomposed")
+        assert sync_once(mem, notes, namespace="default", write=True)["written"] == 1
+        assert (notes / "e\u0301.md").read_text() == "decomposed in Kiel"
+        assert (notes / "\xe9.md").read_text() == "composed"
 
 
 def repository(tmp_path: Path, record: bytes) -> tuple[Path, Any]:
