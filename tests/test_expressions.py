@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import semmem
+from semmem import importers
 from semmem.client import file_import
 from semmem.client.probe import prober
 from semmem.concepts import aliases, claims, likeness, names
@@ -116,7 +117,7 @@ def sections(whole: str) -> list[tuple[str, str]]:
 
 
 def seconds(cell: str) -> Any:
-    return csv._SECONDS.match(cell)
+    return importers._SECONDS.match(cell)
 
 
 def asked(whole: str) -> Any:
@@ -419,7 +420,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         ),
     ),
     "semmem.importers.note: '[\\\\dx]+'": (link, (("![[a|", "1", "]]"), ("![[a|", "x1", "y]]"))),
-    "semmem.importers.csv._SECONDS": (seconds, (("1", "1", ""), ("1234567890.", "1", "x"), ("", "-", ""))),
+    "semmem.importers.__init__._SECONDS": (seconds, (("1", "1", ""), ("1234567890.", "1", "x"), ("", "-", ""))),
     "semmem.importers.csv: '[;,]'": (
         partial(csv._tags, "tags", separator=None),
         (("", ",", ""), ("", "a;", "")),

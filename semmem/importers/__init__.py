@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 _SOME = 50
+
+_SECONDS = re.compile(r"-?\d{9,13}(?:\.\d+)?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +235,13 @@ def document(path: Path) -> Any:
 def moment(value: Any, form: str | None = None) -> datetime | None:
     """Return a time given as ISO 8601, as seconds or milliseconds since 1970, or in ``form``; UTC where it has no zone.
 
-    Raises RowError for any other value.
+    A number may be text, as in exports of Slack. Raises RowError for any other value.
     """
     if value is None or value == "":
         return None
     try:
+        if form is None and isinstance(value, str) and _SECONDS.match(value):
+            value = float(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000 if abs(value) >= 1e11 else value, UTC)
         return instant(datetime.strptime(value, form) if form else value)

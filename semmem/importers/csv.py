@@ -22,7 +22,6 @@ FIELDS = ("text", "id", "namespace", *(name for name in memory_fields.Fields.__a
 """The fields that a column can fill; a header of that name, in any case, fills the field."""
 _DELIMITERS = ",;\t|"
 _SEPARATED = re.compile(r"(?s)(.+):([^\w\s]{1,3}|\s)\Z")
-_SECONDS = re.compile(r"-?\d{9,13}(?:\.\d+)?\Z")
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _LONGEST_CELL = 20_000_000
 _SAMPLE = 65_536
@@ -205,10 +204,7 @@ def _lasting(name: str, cell: str | None) -> float | str | None:
 
 
 def _time(name: str, cell: str | None) -> Any:
-    if cell is None:
-        return None
-    shown = cell.strip()
-    return moment(float(shown) if _SECONDS.match(shown) else shown)
+    return None if cell is None else moment(cell.strip())
 
 
 _READERS: Mapping[type[field_kinds.Kind], Callable[[str, str | None], Any]] = {

@@ -49,6 +49,8 @@ def instant(value: Any) -> datetime:
     Raises ValueError for a text that is no time, TypeError for what is none of the three.
     """
     if isinstance(value, str):
+        if len(value) > 8 and value[:9].isdigit():  # of a number, fromisoformat makes the year of its first four digits
+            raise ValueError(f"{value!r} is a number and no ISO 8601 text")
         value = datetime.fromisoformat(value)
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime.combine(value, time.min, UTC)

@@ -11,7 +11,7 @@ import pytest
 
 from semmem.importers import FORMATS, BadRow, moment, reader
 from semmem.model.errors import BadItem, InvalidInput
-from semmem.model.imported_items import Item
+from semmem.model.imported_items import Item, RowError
 from tests.interfaces.cli.program import in_process
 
 MAY = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)
@@ -322,6 +322,19 @@ def test_what_the_command_line_offers_is_what_can_be_read(capfd: pytest.CaptureF
 def test_a_number_is_a_time_in_seconds_and_in_milliseconds_from_100_000_000_000_on() -> None:
     assert moment(99_999_999_999) == datetime(5138, 11, 16, 9, 46, 39, tzinfo=UTC)
     assert moment(100_000_000_000) == datetime(1973, 3, 3, 9, 46, 40, tzinfo=UTC)
+
+
+def test_a_number_in_text_is_the_time_that_the_number_is() -> None:
+    assert moment("1777626000") == moment("1777626000000") == moment(1777626000) == MAY
+    assert moment("1777626000.000100") == MAY.replace(microsecond=100)
+    assert moment("20260501T090000") == moment("2026-05-01 09:00") == MAY
+    with pytest.raises(RowError, match=r"'20260501090000' is not a time"):
+        moment("20260501090000")
+
+
+def test_a_chat_with_times_in_milliseconds_as_text_is_of_2024_and_not_of_1712(tmp_path: Path) -> None:
+    items, bad = read("chat", lines(tmp_path / "t.jsonl", {"role": "user", "content": "One.", "ts": "1712100512345"}))
+    assert (bad, items[0]["created_at"]) == ([], datetime(2024, 4, 2, 23, 28, 32, 345_000, tzinfo=UTC))
 
 
 def test_the_formats_whose_memories_name_their_file_are_these() -> None:

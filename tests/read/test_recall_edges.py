@@ -214,6 +214,15 @@ def test_a_time_without_a_zone_is_utc_wherever_the_program_runs(monkeypatch: pyt
         time.tzset()
 
 
+@pytest.mark.parametrize("number", ["1712100512345", "17121005123", "171210051234556"])
+def test_a_number_in_text_is_no_time_of_another_century(number: str) -> None:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        with pytest.raises(semmem.InvalidInput, match=f"created_at must be an ISO 8601 time .*, not '{number}'"):
+            mem.remember("The ferry left.", created_at=number)
+        mem.remember("The ferry left.", id="a", created_at="20260501")
+        assert mem.get("a").created_at == datetime(2026, 5, 1, tzinfo=UTC)
+
+
 @pytest.mark.parametrize("kind", ["postgres", "sqlite"])
 def test_a_recall_says_among_how_many_memories_it_searched(kind: str, store_url: str, tmp_path: Path) -> None:
     url = store_url if kind == "postgres" else f"sqlite:{tmp_path}/notes.db"
