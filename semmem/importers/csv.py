@@ -89,7 +89,12 @@ def _rows(rows: Any, reject: Reject) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            reject(BadRow(f"line {line}", f"it is not CSV ({str(error).rstrip('.')})."))
+            reason = str(error).rstrip(".")
+            if rows.line_num > line:
+                one = f"it is not CSV ({reason}), and all of it is left out; is there a quote too many or too few?"
+                reject(BadRow(f"lines {line} to {rows.line_num}", one))
+            else:
+                reject(BadRow(f"line {line}", f"it is not CSV ({reason})."))
             continue
         if any(cell.strip() for cell in row):
             yield line, row

@@ -94,8 +94,22 @@ def test_rows_are_told_by_the_line_they_begin_on(tmp_path: Path) -> None:
         ("line 10", "its text (text) is empty."),
         ("line 11", "it has 7 cells and the header 5; is a quote or a delimiter missing?"),
         ("line 12", "it is not CSV (',' expected after '\"')."),
-        ("line 14", "it is not CSV (unexpected end of data)."),
+        (
+            "lines 14 to 15",
+            "it is not CSV (unexpected end of data), and all of it is left out; is there a quote too many or too few?",
+        ),
     ]
+
+
+def test_the_rows_that_a_lone_quote_takes_along_are_named(tmp_path: Path) -> None:
+    path = table(
+        tmp_path / "t.csv",
+        'id,text\n1,One.\n2,"Two.\n3,Three.\n4,Four.\n5,"Five, quoted",\n6,Six.\n7,"Seven.\n',
+    )
+    items, bad = read(path)
+    assert [item["id"] for item in items] == ["1", "6"]
+    assert [row.where for row in bad] == ["lines 3 to 6", "line 8"]
+    assert bad[0].reason.endswith("and all of it is left out; is there a quote too many or too few?")
 
 
 @pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
