@@ -2,8 +2,9 @@
 
 A ``.jsonl`` file has one message a line, or one conversation a line (``{"messages": […]}``); any other file is one
 JSON value: an array of messages, a conversation, or an array of conversations. A message has ``role``, ``author``,
-``speaker`` or ``name``; ``content``, ``text`` or ``message`` (a string, or parts, of which the text is read); and
-optionally ``timestamp``, ``session`` and ``id``, and the fields of ``LIFE``. One message becomes one memory.
+``speaker`` or ``name``; ``content``, ``text`` or ``message`` (a string, or parts, of which the text is read), to which
+the ``extracted_content`` of ``attachments`` is added; and optionally ``timestamp``, ``session`` and ``id``, and the
+fields of ``LIFE``. One message becomes one memory.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def _item(where: str, row: Any, session: str, positions: Counter[str], times: di
     if isinstance(content, Mapping) and _of(content, _TEXT) is not None:  # a transcript wraps {"role", "content"}
         row = {**row, **content}
         content = _of(content, _TEXT)
-    text = plain_text(content)
+    text = plain_text([*(content if isinstance(content, list) else [content]), *_pasted(row)])
     times_own = moment(_of(row, _TIME))
     if times_own is not None:
         times[session] = times_own
@@ -154,6 +155,13 @@ def _item(where: str, row: Any, session: str, positions: Counter[str], times: di
         source_type=row.get("source_type") or _source_type(row),
         **life_of(row),
     )
+
+
+def _pasted(row: Mapping[str, Any]) -> list[str]:
+    """Return the texts that the person pasted into a message; Claude.ai's export has them as attachments."""
+    attachments = row.get("attachments")
+    found = (_of(one, ("extracted_content",)) for one in (attachments if isinstance(attachments, list) else ()))
+    return [one for one in found if isinstance(one, str)]
 
 
 def _of(row: Any, names: tuple[str, ...]) -> Any:

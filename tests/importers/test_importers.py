@@ -92,6 +92,33 @@ def test_the_text_of_content_parts_is_joined_and_the_rest_is_passed_over(tmp_pat
     assert [item.where for item in items] == ["message 1", "message 2"]
 
 
+def test_text_that_was_pasted_into_a_message_is_part_of_it(tmp_path: Path) -> None:
+    pasted = {"file_name": "paste.txt", "extracted_content": "The launch is in Oslo."}
+    path = whole(
+        tmp_path / "conversations.json",
+        [
+            {
+                "uuid": "c1",
+                "chat_messages": [
+                    {
+                        "uuid": "m1",
+                        "sender": "human",
+                        "text": "Review.",
+                        "attachments": [pasted, {"file_name": "a.png"}],
+                    },
+                    {"uuid": "m2", "sender": "human", "content": [], "text": "", "attachments": [pasted]},
+                    {"uuid": "m3", "sender": "human", "text": "Again.", "attachments": "none"},
+                ],
+            }
+        ],
+    )
+    items, bad = read("chat", path)
+    assert bad == []
+    assert [item["text"] for item in items] == [
+        "Review.\n\nThe launch is in Oslo.", "The launch is in Oslo.", "Again.",
+    ]  # fmt: skip
+
+
 def test_conversations_come_one_a_line_or_in_one_value(tmp_path: Path) -> None:
     talk = {"messages": [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello!"}]}
     named = {"id": "c9", "date": "2026-05-01T09:00", **talk}
