@@ -352,6 +352,10 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("---\n---", " ", "x"),
         ),
     ),
+    "semmem.importers.note._KEY": (
+        note._is_prose,
+        (("", "a", ""), ("", "a b c", ":"), ("", "a\n", ""), ("", "a: ", "x"), ("", "a b c: d\n", "")),
+    ),
     "semmem.importers.note: f'(?:{form})\\\\Z'": (
         read_front_matter,
         (("a: ", "1", "x"), ("a: ", "1.", ""), ("", "a: 1e1\n", ""), ("", "- ~\n", ""), ("a: -", ".", "")),

@@ -141,8 +141,13 @@ def _note(id: str, path: Path, report: Reject) -> _Note | None:
         return None
     written, body = notes.split(text)
     front: dict[str, Any] = {}
+
+    def doubled(line: int, name: str) -> None:
+        reason = f"its front matter says {name!r:.60} again; the value before this one is left out."
+        report(BadRow(f"{id}:{line}", reason, id, imported=True))
+
     try:
-        front = notes.read(written)
+        front = notes.read(written, doubled)
     except notes.BadFrontMatter as error:
         reason = f"its front matter is left out: {error.reason}."
         report(BadRow(f"{id}:{error.line}", reason, id, imported=True))

@@ -15,6 +15,8 @@ __all__ = ["BadFrontMatter", "heading", "inline_tags", "linked", "names", "piece
 
 _FENCED = re.compile(r"---[ \t]*\n(?:(.*?)\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 
+_KEY = re.compile(r"^([^\s#\-\[\]{}\"'][^:\n]*):(?=\s|\Z)", re.MULTILINE)
+
 _LONGEST = 4_000
 """The most characters of front matter; a longer block is no list of properties."""
 
@@ -35,15 +37,27 @@ class BadFrontMatter(Exception):
 
 
 def split(text: str) -> tuple[str, str]:
-    """Return (front matter, rest of the note); ("", the note) where there is no front matter."""
+    """Return (front matter, rest of the note); ("", the note) where there is no front matter.
+
+    Sentences between two lines of dashes are none, even if they are YAML: "Meeting with Ada: the budget is 5,000".
+    """
     match = _FENCED.match(text)
-    return (match[1] or "", text[match.end() :]) if match else ("", text)
+    if match is None or _is_prose(match[1] or ""):
+        return "", text
+    return match[1] or "", text[match.end() :]
 
 
-def read(raw: str) -> dict[str, Any]:
+def _is_prose(block: str) -> bool:
+    """Return whether the names in a block are of several words, the first of three: "date created" is a property."""
+    words = [len(key.split()) for key in _KEY.findall(block)]
+    return bool(words) and words[0] > 2 and min(words) > 1
+
+
+def read(raw: str, doubled: Callable[[int, str], None] = lambda line, name: None) -> dict[str, Any]:
     """Return the front matter ``raw`` as JSON values, dates as they are written.
 
-    Raises BadFrontMatter where it is no YAML mapping and MissingExtra where PyYAML is not installed.
+    ``doubled`` is called with the line and the name where a name stands again; its last value counts. Raises
+    BadFrontMatter where it is no YAML mapping and MissingExtra where PyYAML is not installed.
     """
     if not raw.strip():
         return {}
@@ -58,7 +72,7 @@ def read(raw: str) -> dict[str, Any]:
     try:
         if (line := _too_deep(raw)) is not None:
             raise BadFrontMatter(line, f"it is nested more than {_DEEPEST} levels deep")
-        value = yaml.load(raw, Loader=_loader())
+        value = _loaded(raw, doubled)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise BadFrontMatter(mark.line + 2 if mark else 1, f"it is not YAML: {error.problem}") from None
@@ -75,6 +89,22 @@ def read(raw: str) -> dict[str, Any]:
     except (TypeError, RecursionError):
         raise BadFrontMatter(1, "it holds what JSON cannot say") from None
     return values
+
+
+def _loaded(raw: str, doubled: Callable[[int, str], None]) -> Any:
+    """Return the YAML value of ``raw``; names that stand there again go to ``doubled``."""
+    loader = _loader()(raw)
+    try:
+        root = loader.get_single_node()
+        value = None if root is None else loader.construct_document(root)
+    finally:
+        loader.dispose()
+    said: set[str] = set()
+    for key, _ in root.value if isinstance(value, dict) else ():
+        if key.value in said:
+            doubled(key.start_mark.line + 2, key.value)
+        said.add(key.value)
+    return value
 
 
 def _too_deep(raw: str) -> int | None:

@@ -286,6 +286,32 @@ def test_front_matter_may_have_more_lists_side_by_side_than_levels(tmp_path: Pat
     assert items["wide.md"]["metadata"]["days"]["k29"] == [29]
 
 
+def test_sentences_between_two_rules_are_text_and_names_of_two_words_are_front_matter(tmp_path: Path) -> None:
+    folder = vault(
+        tmp_path / "v",
+        meeting="---\nMeeting with Ada: budget is 5000\nNext steps: call Bo\n---\nSecond part.\n",
+        dated="---\ndate created: 2026-01-01\ndate last opened: 2026-01-02\n---\nText.\n",
+        titled="---\nMeeting with Ada: yes\ntitle: Budget\n---\nText.\n",
+        nested='---\n"a b c": 1\nd:\n  - e f g: 1\n---\nText.\n',
+    )
+    items, bad = read(folder)
+    assert bad == []
+    assert items["meeting.md"]["text"].startswith("---\nMeeting with Ada: budget is 5000\nNext steps: call Bo\n---\n")
+    assert items["dated.md"]["metadata"]["date last opened"] == "2026-01-02"
+    assert (items["titled.md"]["title"], items["titled.md"]["text"]) == ("Budget", "Text.")
+    assert items["nested.md"]["metadata"]["a b c"] == 1
+
+
+def test_a_name_that_front_matter_says_again_is_told_and_its_last_value_counts(tmp_path: Path) -> None:
+    folder = vault(tmp_path / "v", a="---\ntags: [a]\nk: {x: 1}\ntags: [b]\n\nk: 2\n---\nText.\n")
+    items, bad = read(folder)
+    assert (items["a.md"]["tags"], items["a.md"]["metadata"]["k"]) == (["b"], 2)
+    assert [(row.where, row.reason, row.id, row.imported) for row in bad] == [
+        ("a.md:4", "its front matter says 'tags' again; the value before this one is left out.", "a.md", True),
+        ("a.md:6", "its front matter says 'k' again; the value before this one is left out.", "a.md", True),
+    ]
+
+
 def test_front_matter_may_be_empty(tmp_path: Path) -> None:
     items, bad = read(vault(tmp_path / "v", a="---\n---\nOne.\n---\nTwo."))
     assert (items["a.md"]["text"], bad) == ("One.\n---\nTwo.", [])
