@@ -1,7 +1,8 @@
 """Answer one question by many recipes, as a page does while somebody moves a weight, without asking the legs each time.
 
 The last recalls of a memory are kept, each for the arguments that it had and the last change of its namespaces. While
-both are the same, another recipe fuses the kept lists; where it needs other lists, the legs are asked.
+both are the same, and no memory has expired, begun or ended to be valid, which is no change, another recipe fuses the
+kept lists; where it needs other lists, the legs are asked.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from weakref import WeakKeyDictionary
 from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput
 from semmem.model.serialization import plain
+from semmem.model.types import Filters
 from semmem.read.result import Recall
 from semmem.read.tracing import observed
 from semmem.write.access import unlogged
@@ -70,7 +72,7 @@ def reweigh(mem: Semmem, query: str, *, recipe: Any = None, namespace: Any = "de
         with _lock:
             kept = _kept.setdefault(mem, _Kept())
         before = kept.find(key)
-        if before is not None and recipe is not None:
+        if before is not None and recipe is not None and _holds(mem, before):
             try:
                 return before.again(recipe)
             except InvalidInput:  # it needs other lists, or is no recipe, which recall says
@@ -79,6 +81,15 @@ def reweigh(mem: Semmem, query: str, *, recipe: Any = None, namespace: Any = "de
         if not result.degraded:
             kept.keep(key, result)
         return result
+
+
+def _holds(mem: Semmem, before: Recall) -> bool:
+    """Return whether the scope of a kept recall is still the same: time alone takes memories out of it."""
+    scope = before.candidates.scope
+    if scope.at is not None:
+        return False
+    now = mem.store.scope(scope.namespaces, scope.filters or Filters(), scope.exclude)
+    return scope.names_row_ids_of(now) and scope.lapsed == now.lapsed
 
 
 def paths(mem: Semmem, query: str, **arguments: Any) -> dict[str, Any]:

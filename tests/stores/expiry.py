@@ -17,6 +17,15 @@ def let_expire(mem: Semmem, id: str) -> None:
     expire(mem.store, id)
 
 
+def let_end(mem: Semmem, id: str) -> None:
+    """Let a memory be valid no longer, as if it had been remembered with an end that is over by now."""
+    store = mem.store
+    if store.kind == "SQLite":
+        store._run(lambda c: c.execute("UPDATE memory SET valid_to = 1 WHERE id = ?", (id,)))
+    else:
+        store.run(lambda c: c.execute("UPDATE memory SET valid_to = now() WHERE id = %s", (id,)))
+
+
 def expire(store: Store, id: str) -> None:
     """Do the same in a store by itself."""
     if store.kind == "SQLite":

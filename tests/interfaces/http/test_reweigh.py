@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.client.reweigh import reweigh
 from tests.interfaces.http.test_routes import problem
 from tests.serving import serving
+from tests.stores.expiry import let_end, let_expire
 
 ASKED = {"query": "Where does the ferry sail?", "namespace": "team"}
 
 
-@pytest.fixture
-def mem(store_url: str) -> Iterator[Semmem]:
-    with semmem.connect(store_url, embedder="hashing", recall_log=True) as mem:
+@pytest.fixture(params=["postgres", "sqlite"])
+def mem(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Semmem]:
+    url = request.getfixturevalue("store_url") if request.param == "postgres" else f"sqlite://{tmp_path}/notes.db"
+    with semmem.connect(url, embedder="hashing", recall_log=True) as mem:
         for id, text in (
             ("a", "The ferry sails to Quarley."),
             ("b", "The ferry is green."),
@@ -41,6 +45,18 @@ def test_a_recall_reweighed_fuses_the_kept_lists_until_a_memory_changes_and_logs
         after = http.post("/v1/recall/reweigh", json={**ASKED, "recipe": lexical}).json()
         assert "lexical" in after["timings"]
         assert "d" in {hit["id"] for hit in after["hits"]}
+
+
+def test_a_recall_reweighed_after_a_memory_expired_or_ended_to_be_valid_answers_as_a_recall_does(mem: Semmem) -> None:
+    def ids(**arguments: object) -> list[str]:
+        return [hit.id for hit in reweigh(mem, **ASKED, recipe="default", **arguments)]
+
+    assert sorted(ids()) == sorted(ids(filters={"sensitive": False})) == ["a", "b", "c"]
+    let_expire(mem, "a")
+    assert sorted(ids()) == sorted(ids(filters={"sensitive": False})) == ["b", "c"]
+    first = ids()[0]
+    let_end(mem, first)
+    assert ids() == [hit.id for hit in mem.recall(**ASKED, recipe="default")] == [*({"b", "c"} - {first}), first]
 
 
 def test_the_paths_of_a_question_are_the_steps_of_the_graph_leg_to_each_hit(mem: Semmem) -> None:
