@@ -32,6 +32,7 @@ from semmem.model.types import Filters
 from semmem.stores.packed_postings import FORWARD, POSTING, mentions
 from semmem.stores.postgres import life
 from semmem.stores.postgres.connection import pipelined
+from semmem.stores.postgres.corrections import corrected, drop_unmentioned, earlier_entries
 from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.locking import for_these, locked_rows
 from semmem.stores.postgres.postings import count_change, send_change
@@ -113,6 +114,8 @@ def forget(
         forwards, flushed = delete_rows(connection, {**where, "ords": some_ids}, history, last=(lock, *_KEYS))
         if flushed:
             clear_postings(connection, namespace, flushed)
+        if not soft:
+            drop_unmentioned(connection, namespace, corrected(connection, namespace, (raw for *_, raw in forwards)))
         indexed += len(forwards)
         length += sum(n for _, n, _ in forwards)
     if not soft:
@@ -152,7 +155,9 @@ def purge(
     connection.execute(_SQL["namespace_alone"], which)
     erase(connection, namespace)
     with pipelined(connection):
+        versions = earlier_entries(connection, namespace, all_ids)
         cursors = {statement: connection.execute(_SQL[statement], which) for statement in _PURGES}
+    drop_unmentioned(connection, namespace, corrected(connection, namespace, (), versions))
     if set(cursors["purge_earlier"].fetchall()) != set(earlier):
         raise SerializationFailure("One of these memories was brought back just now.")
 

@@ -15,6 +15,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from psycopg.errors import SerializationFailure
 
 from semmem.model.exchange import Row, Written
@@ -24,6 +26,7 @@ from semmem.stores.batch import check_conflicts, fates_of_rows, rows_by_namespac
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace, sent
+from semmem.stores.postgres.corrections import corrected, drop_unmentioned, earlier_entries
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.forget import clear_postings, delete_rows
 from semmem.stores.postgres.life import keep, mark_span, see_again, seen_counts, take_back
@@ -59,7 +62,7 @@ def write(
     ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
     wholes = [r for r in ordered if r.part == 0]
     place = _Numbers(connection, rows, numbers)
-    replaced, stale, removal_counts, seen_by_namespace = _take_place(connection, ordered, place)
+    replaced, stale, removal_counts, seen_by_namespace, names = _take_place(connection, ordered, place)
     if restorations := [row for row in wholes if row.restores]:
         place.takes(earliest=take_back(connection, restorations))
     writable = [r for r in wholes if r.name not in stale]
@@ -93,6 +96,8 @@ def write(
         if numbers is not None:  # the row ids were reserved some time ago
             _mark_made(connection, news, numbers, place.last, held)
     _number_anew(connection, wholes, news)
+    for namespace, hidden in names.items():
+        drop_unmentioned(connection, namespace, hidden)
     for namespace, ids in by_namespace(lived_before).items():
         part(connection, namespace, ids)
     if backlog is None:  # from here on each namespace is locked
@@ -283,18 +288,18 @@ def _stored(
 
 def _take_place(
     connection: Connection, rows: Sequence[Row], numbers: _Numbers
-) -> tuple[set[_Name], set[_Name], dict[str, tuple[int, int]], dict[str, Any]]:
+) -> tuple[set[_Name], set[_Name], dict[str, tuple[int, int]], dict[str, Any], dict[str, NDArray[np.int64]]]:
     """Remove the memories that ``rows`` replace, if they have not changed; the history keeps them.
 
     Returns the names removed; the names whose memory has changed or gone; and by namespace the number and length of the
-    removed memories, and how often those were seen that say the same as before. No history keeps one that is only made
-    anew.
+    removed memories, how often those were seen that say the same as before, and the keys of corrected names in those
+    that become sensitive. No history keeps one that is only made anew.
     """
     replaces = {r.name: r.replaces for r in rows if r.part == 0 and r.replaces is not None}
     anew_names = {r.name for r in rows if r.part == 0 and r.made_anew}
     as_before = {r.name for r in rows if r.part == 0 and not r.retells}
     if not replaces:
-        return set(), set(), {}, {}
+        return set(), set(), {}, {}, {}
     stored_rows = _rows_of_names(connection, "replace_select", replaces)
     same = {(n, i) for n, i, part, _, *life in stored_rows if part == 0 and tuple(life) == replaces[n, i]}
     row_ids: dict[str, list[int]] = defaultdict(list)
@@ -314,12 +319,14 @@ def _take_place(
             who_did[row.name[0]][row.name[1]] = row.changed_by
     trims: dict[str, Cursor | None] = {}
     untitled: set[str] = set()
+    earlier: dict[str, Cursor] = {}
     hidden = by_namespace(row.name for row in rows if row.memory.sensitive and row.name in same)
     for namespace, some in row_ids.items():
         history_row_ids = sorted({*some}.difference(anew_row_ids[namespace]))
         if history_row_ids:
             trims[namespace] = keep(connection, namespace, history_row_ids, by=who_did[namespace], versions=versions)
         if namespace in hidden:
+            earlier[namespace] = earlier_entries(connection, namespace, hidden[namespace])
             hide = {"namespace": namespace, "ids": hidden[namespace], "payload": os.urandom(16)}
             connection.execute(_SQL["history_hide"], hide)
             untitled.add(namespace)
@@ -330,6 +337,7 @@ def _take_place(
     for namespace in sorted(untitled):
         erase(connection, namespace)  # the saved model may hold titles that are not kept any more
     removal_counts = {}
+    names = {n: corrected(connection, n, (), cursor) for n, cursor in earlier.items()}
     for namespace, (forwards, flushed) in deletions.items():
         for statement in ("likeness_forget", "comparison_forget"):  # notes too: others make them under this lock
             connection.execute(_SQL[statement], {"namespace": namespace, "ords": row_ids[namespace]})
@@ -337,7 +345,7 @@ def _take_place(
         removal_counts[namespace] = len(forwards), sum(n for _, n, _ in forwards)
     for namespace, ids in by_namespace(r.name for r in rows if r.retells and r.name in same).items():
         part(connection, namespace, ids)
-    return same, replaces.keys() - same, removal_counts, seen_by_namespace
+    return same, replaces.keys() - same, removal_counts, seen_by_namespace, names
 
 
 def _of_names(names: Collection[_Name]) -> list[tuple[str, dict[str, Any]]]:

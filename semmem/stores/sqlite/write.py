@@ -25,6 +25,7 @@ from semmem.stores.filled_by import agree
 from semmem.stores.link_rules import fates_of
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
 from semmem.stores.sql_files import check_limits, check_number, statements
+from semmem.stores.sqlite.corrections import corrected, drop_unmentioned
 from semmem.stores.sqlite.graph import forget_extraction, put_extraction
 from semmem.stores.sqlite.likeness import first_of, note_around, part, similar_to
 from semmem.stores.sqlite.meta import claim, fact
@@ -125,6 +126,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     corroborated: dict[tuple[str, str], str] = {}
     numbers = _numbers(connection, rows)
     versions: dict[tuple[str, str], int] = {}
+    hidden = _names_hidden(connection, wholes.values())
     for name, row in sorted(wholes.items(), key=lambda item: item[1].merges):  # what merges sees all others
         if row.merges and (first_id := first_of(connection, row)) is not None:
             corroborated[name] = first_id
@@ -179,6 +181,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
             check_limits(namespace, (*limits, *holds), new_count)
     for namespace in sorted({name[0] for name in new if wholes[name].made_anew}):  # which no change names
         connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
+    _drop_names(connection, hidden)
     _put_vectors(
         connection, [(row_ids[(*r.name, r.part)], r) for r in rows if r.vector is not None and r.name in new], numbers
     )
@@ -188,6 +191,17 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     return Written(
         *fates_, row_ids, replaced=frozenset(replaced), memories=stored, corroborated=corroborated, similar=alike
     )
+
+
+def _names_hidden(connection: sqlite3.Connection, wholes: Iterable[Row]) -> dict[str, set[int]]:
+    """Return by namespace the keys of the corrected names in memories that become sensitive."""
+    ids = rows_by_namespace(row for row in wholes if row.memory.sensitive and row.replaces is not None)
+    return {namespace: corrected(connection, namespace, {row.name[1] for row in own}) for namespace, own in ids.items()}
+
+
+def _drop_names(connection: sqlite3.Connection, names: Mapping[str, Collection[int]]) -> None:
+    for namespace, keys in names.items():
+        drop_unmentioned(connection, namespace, keys)
 
 
 def _put_extractions(
@@ -332,12 +346,14 @@ def forget(
     all_ids = fates.keys() | {id for id, _ in lives}
     if dry_run:
         return len(all_ids)
+    names = set() if soft else corrected(connection, namespace, all_ids)
     if soft:
         _keep(connection, namespace, fates, by, forgotten=True)
     indexed, length = _remove(connection, [row[2:] for row in rows])
     note_around(connection, namespace, fates.keys())
     if not soft:
         purge(connection, namespace, fates.keys(), lives)
+        drop_unmentioned(connection, namespace, names)
     if fates:
         count_change(connection, namespace, -indexed, -length, fates)
         connection.execute(_SQL["correction_empty"], {"namespace": namespace})

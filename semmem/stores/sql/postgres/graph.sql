@@ -7,6 +7,19 @@ SELECT key, name, into_key, into_name FROM correction WHERE namespace = %(namesp
 DELETE FROM correction WHERE namespace = %(namespace)s
 AND NOT EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s);
 
+-- correction_drop --
+-- Delete the corrections of names that no memory mentions any more, and those into such a name.
+DELETE FROM correction
+WHERE namespace = %(namespace)s AND (key = ANY(%(keys)s::bigint[]) OR into_key = ANY(%(keys)s::bigint[]));
+
+-- keys_held --
+-- Return those of a few keys that indexed memories have which are not pending.
+SELECT key FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s::bigint[])
+UNION
+SELECT k.key FROM unnest(%(keys)s::bigint[]) AS k(key)
+CROSS JOIN LATERAL (<singleton_row_of_key>) AS l
+WHERE k.key = ANY(l.keys);
+
 -- reindex_lock --
 -- Lock the memories that still exist, in the order of forget.
 SELECT ord FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) ORDER BY id, part FOR NO KEY UPDATE;

@@ -49,6 +49,11 @@ DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
         ORDER BY h.version LIMIT 20) AS v
     WHERE m.namespace = %(namespace)s AND m.ord = ANY(%(ords)s) AND m.part = 0);
 
+-- history_entries --
+-- Return the entries of the versions of some memories, for the names in them; none where no name was corrected.
+SELECT entries FROM history WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND entries IS NOT NULL
+  AND EXISTS (SELECT FROM correction WHERE namespace = %(namespace)s);
+
 -- history_hide --
 -- Make the earlier versions of a memory that becomes sensitive sensitive too: without entries, with random hashes.
 UPDATE history SET sensitive = true, payload = %(payload)s, length = 0, entries = NULL, vectors = NULL

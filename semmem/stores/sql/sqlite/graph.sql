@@ -22,6 +22,17 @@ SELECT f.entries, f.names FROM namespace AS n
 JOIN forward AS f ON f.row > n.number << 40 AND f.row < (n.number + 1) << 40
 WHERE :namespace IS NULL OR n.namespace = :namespace;
 
+-- forward_of_ids --
+-- Return the entries of some memories and their parts.
+SELECT f.entries FROM memory AS m JOIN forward AS f ON f.row = m.row
+WHERE m.namespace = :namespace AND m.id IN (SELECT value FROM json_each(:ids));
+
+-- forward_with_key --
+-- Return entries of a namespace in whose bytes a key stands, which may also begin amid an entry.
+SELECT f.entries FROM namespace AS n
+JOIN forward AS f ON f.row > n.number << 40 AND f.row < (n.number + 1) << 40
+WHERE n.namespace = :namespace AND instr(f.entries, :key) > 0;
+
 -- relationship_put --
 -- Store a relationship that a memory states.
 INSERT OR IGNORE INTO relationship (row, subject, predicate, object) VALUES (:row, :subject, :predicate, :object);
@@ -67,6 +78,11 @@ DELETE FROM correction WHERE namespace = :namespace AND (key = :key OR into_key 
 -- Delete the corrections of an empty namespace.
 DELETE FROM correction WHERE namespace = :namespace
 AND NOT EXISTS (SELECT 1 FROM memory WHERE namespace = :namespace);
+
+-- correction_drop --
+-- Delete the corrections of names that no memory mentions any more, and those into such a name.
+DELETE FROM correction WHERE namespace = :namespace
+AND (key IN (SELECT value FROM json_each(:keys)) OR into_key IN (SELECT value FROM json_each(:keys)));
 
 -- graph_hash_memories --
 -- Return what the hash of a graph is made of: of each memory its id, part, length, entries and candidates.

@@ -32,6 +32,11 @@ DELETE FROM history WHERE namespace = :namespace AND id = :id AND version IN (
         SELECT m.version FROM memory AS m WHERE m.namespace = :namespace AND m.id = :id AND m.part = 0) - :versions
     ORDER BY h.version LIMIT 20);
 
+-- history_entries --
+-- Return the entries of the versions of some memories, for the names in them.
+SELECT entries FROM history
+WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND entries IS NOT NULL;
+
 -- history_hide --
 -- Make the earlier versions of a memory that becomes sensitive sensitive too: without entries, with random hashes.
 UPDATE history SET sensitive = true, payload = :payload, length = 0, entries = NULL, vectors = NULL
