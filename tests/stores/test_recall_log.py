@@ -272,14 +272,19 @@ def test_a_hard_forget_leaves_no_byte_of_a_logged_question_in_a_file(tmp_path: P
         assert b"anzibar" not in file.read_bytes(), file.name
 
 
-def test_forgetting_a_namespace_takes_its_entries(mem: semmem.Semmem) -> None:
-    mem.recall("ferry", namespace=["default", "me"])
+def test_forgetting_a_namespace_takes_its_entries_and_those_of_others_that_found_a_memory_of_it(
+    mem: semmem.Semmem,
+) -> None:
+    mem.recall("ferry late", namespace=["default", "me"])
+    mem.recall("crowns", namespace=["default", "me"])
     mem.recall("nothing", namespace="never")
     mem.forget("late", namespace="me")  # no memory is left there, and its entry is
-    assert len(mem.recalls(namespace="me")) == 1
+    assert len(mem.recalls(namespace="me")) == len(mem.recalls()) == 2
+    mem.drop_namespace("me", dry_run=True)
+    assert len(mem.recalls()) == 2
     mem.drop_namespace("me")
     assert len(mem.recalls(namespace="me")) == 0
-    assert len(mem.recalls()) == 1
+    assert [one.question for one in mem.recalls()] == ["crowns"]
     mem.forget(everything=True, namespace="never")
     assert len(mem.recalls(namespace="never")) == 0
     mem.forget(everything=True, dry_run=True)

@@ -170,6 +170,7 @@ def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
     where = {"namespace": namespace}
     connection.execute(_SQL["namespace_alone"], where)
     connection.execute(_SQL["drop_setting"], where)
+    connection.execute(_SQL["drop_recall_found"], where)
     connection.execute(_SQL["drop_recall_log"], where)
     row = connection.execute(_SQL["drop_begin"], where).fetchone()
     erase(connection, namespace)

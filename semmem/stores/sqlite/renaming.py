@@ -114,6 +114,7 @@ def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int
     where = {"namespace": namespace}
     erase(connection, namespace)
     connection.execute(_SQL["drop_setting"], where)
+    connection.execute(_SQL["drop_recall_found"], where)
     connection.execute(_SQL["drop_recall_log"], where)
     memories = int(connection.execute(_SQL["drop_count"], where).fetchone()[0])
     last = connection.execute(_SQL["namespace_last"], where).fetchone()

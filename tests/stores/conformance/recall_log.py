@@ -132,5 +132,7 @@ class Log:
         assert (found(store), found(store, "m")) == (["r2"], [])
         store.forget_namespace("n", dry_run=True)
         assert found(store) == ["r2"]
+        life.note_recall(entry("r5", given("b"), namespaces=("n", "m")))
+        life.note_recall(entry("r6", given("c", 1, "m"), namespaces=("n", "m")))
         store.forget_namespace("n", dry_run=False)
-        assert found(store) == []
+        assert (found(store), found(store, "m")) == ([], ["r6"])

@@ -104,8 +104,14 @@ DELETE FROM uncompared WHERE namespace = %(namespace)s AND ord IN (
     SELECT u.ord FROM uncompared u WHERE u.namespace = %(namespace)s AND NOT EXISTS (
         SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.ord = u.ord) LIMIT %(limit)s);
 
+-- drop_recall_found --
+-- Delete the logged recalls that found memories of a namespace that is dropped, also their rows in other namespaces, as
+-- purge_recall_log does.
+DELETE FROM recall_log WHERE recall_id IN (
+    SELECT l.recall_id FROM recall_log l WHERE l.namespace = %(namespace)s AND l.hits <> '{}');
+
 -- drop_recall_log --
--- Delete the logged recalls of a namespace that is dropped.
+-- Delete the other logged recalls of a namespace that is dropped.
 DELETE FROM recall_log WHERE namespace = %(namespace)s;
 
 -- drop_end --

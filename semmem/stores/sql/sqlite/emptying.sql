@@ -62,6 +62,12 @@ DELETE FROM likeness WHERE namespace = :namespace AND ord NOT IN (
 DELETE FROM uncompared WHERE namespace = :namespace AND ord NOT IN (
     SELECT ord FROM memory WHERE namespace = :namespace);
 
+-- drop_recall_found --
+-- Delete the logged recalls that found memories of a namespace that is dropped, also their rows in other namespaces, as
+-- purge_recall_log does.
+DELETE FROM recall_log WHERE recall_id IN (
+    SELECT l.recall_id FROM recall_log AS l WHERE l.namespace = :namespace AND l.hits <> '{}');
+
 -- drop_recall_log --
--- Delete the logged recalls of a namespace that is dropped.
+-- Delete the other logged recalls of a namespace that is dropped.
 DELETE FROM recall_log WHERE namespace = :namespace;
