@@ -17,6 +17,7 @@ __all__ = [
     "Recalls",
     "Replay",
     "Replayed",
+    "found_of",
     "hits_within",
     "logged_of",
     "mark_of",
@@ -150,7 +151,9 @@ class LogFilters:
 # ---------------------------------------------------------------------- as stores keep it
 
 
-GONE_MEANWHILE = "A memory of this recall was forgotten for good meanwhile, so the recall is not logged."
+GONE_MEANWHILE = (
+    "A memory of this recall was forgotten for good or became sensitive meanwhile, so the recall is not logged."
+)
 
 
 def hits_within(entry: LoggedRecall, namespace: str) -> dict[str, dict[str, Any]]:
@@ -161,6 +164,11 @@ def hits_within(entry: LoggedRecall, namespace: str) -> dict[str, dict[str, Any]
             values = {"outcome": hit.outcome, "rank": hit.rank, "score": hit.score}
             hits[hit.id] = {name: value for name, value in values.items() if value is not None}
     return hits
+
+
+def found_of(hits: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the ids of those of ``hits_within`` that the recall found: a caller may leave out whatever there is."""
+    return [id for id, hit in hits.items() if hit.get("outcome") != "excluded"]
 
 
 def mark_of(useful: bool, made_by: str | None, at: datetime) -> dict[str, Any]:

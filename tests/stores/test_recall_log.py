@@ -15,10 +15,14 @@ from semmem.client import recall_log
 from semmem.model.process.asker import asked_through
 from semmem.model.recall_log import LoggedRecall
 from semmem.model.store import Keep
+from semmem.stores.postgres import write
 from semmem.stores.sql_files import migrations
 from semmem.stores.sqlite import connection as sqlite_connection
 
 Opened = Callable[..., semmem.Semmem]
+NOT_LOGGED = (
+    "A memory of this recall was forgotten for good or became sensitive meanwhile, so the recall is not logged."
+)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -255,11 +259,57 @@ def test_a_recall_whose_memory_is_forgotten_for_good_before_it_is_logged_is_not_
 
     monkeypatch.setattr(recall_log, "note_recall", forgotten)
     found = mem.recall("nine ferry")
-    why = "A memory of this recall was forgotten for good meanwhile, so the recall is not logged."
-    assert (found.id, dict(found.degraded)) == (None, {"log": why})
+    assert (found.id, dict(found.degraded)) == (None, {"log": NOT_LOGGED})
     assert not mem.recalls()
     mem.forget("crowns")  # which can be brought back
     assert mem.recall("ferry of whom").id is not None
+
+
+def test_a_recall_whose_memory_becomes_sensitive_before_it_is_logged_is_not_logged(
+    opened: Opened, mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = recall_log.note_recall
+
+    def hidden(*given: Any, **named: Any) -> str:
+        monkeypatch.undo()
+        with opened() as other:
+            other.update("nine", sensitive=True)
+        return note(*given, **named)
+
+    monkeypatch.setattr(recall_log, "note_recall", hidden)
+    found = mem.recall("nine ferry")
+    assert (found.id, dict(found.degraded)) == (None, {"log": NOT_LOGGED})
+    assert not mem.recalls()
+    assert mem.recall("ferry", exclude=["nine"]).id is not None  # a caller may leave it out, and asks about others
+
+
+def test_a_memory_that_becomes_sensitive_takes_the_questions_that_found_it_along(mem: semmem.Semmem) -> None:
+    mem.recall("leaves the ferry at nine?", namespace=["default", "me"])
+    mem.recall("crowns", namespace=["default", "me"])
+    mem.update("crowns", importance=0.9)
+    assert len(mem.recalls()) == len(mem.recalls(namespace="me")) == 2
+    mem.update("nine", sensitive=True)
+    assert [one.question for one in mem.recalls()] == ["crowns"]
+    assert [one.question for one in mem.recalls(namespace="me")] == ["crowns"]
+
+
+def test_logging_a_recall_waits_for_whoever_makes_one_of_its_memories_sensitive(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with semmem.connect(store_url, embedder="none", recipe="lexical", recall_log=True) as mem:
+        mem.remember("The ferry leaves at nine.", id="nine")
+        forget, found = write._forget_recalls, []
+
+        def overtaken(*given: Any) -> None:
+            forget(*given)
+            monkeypatch.undo()
+            found.append(mem.recall("ferry at nine"))  # which still sees the memory, for the update is not committed
+
+        monkeypatch.setattr(write, "_forget_recalls", overtaken)
+        mem.update("nine", sensitive=True)
+        assert [[hit.id for hit in one.hits] for one in found] == [["nine"]]
+        assert [one.id for one in found] == [None]
+        assert not mem.recalls()
 
 
 def test_a_hard_forget_leaves_no_byte_of_a_logged_question_in_a_file(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ class RecallStore(Protocol):
     def note_recall(self, entry: LoggedRecall) -> None:
         """Log a recall: for each of its namespaces, the hits of that one. ``at`` is when it is logged.
 
-        Raises NotFound where one of the hits was forgotten for good meanwhile: its question may quote that memory.
+        Raises NotFound where a hit was forgotten for good or became sensitive meanwhile: the question may quote it.
         """
         ...
 

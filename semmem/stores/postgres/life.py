@@ -18,7 +18,7 @@ from semmem.model.audit import AuditEntry, AuditFilters, entry_of
 from semmem.model.errors import Conflict, NotFound
 from semmem.model.exchange import Row
 from semmem.model.history import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
-from semmem.model.recall_log import GONE_MEANWHILE, LogFilters, LoggedRecall, hits_within, logged_of, mark_of
+from semmem.model.recall_log import GONE_MEANWHILE, LogFilters, LoggedRecall, found_of, hits_within, logged_of, mark_of
 from semmem.model.reports import Limits, RelevanceJudgment
 from semmem.model.store.derivations import Mark, Span, marked, spans
 from semmem.model.store.life import ChangeLog, Moving
@@ -165,9 +165,8 @@ class PostgresLife(PostgresLinks):
             with pipelined(connection):
                 connection.execute(_SQL["log_patience"])
                 sent(connection, "namespace_hold", ((name, {}) for name in names))
-                gone = sent(
-                    connection, "log_gone", ((name, {"ids": [*own]}) for name, own in zip(names, hits, strict=True))
-                )
+                each = ((name, {"ids": [*own], "found": found_of(own)}) for name, own in zip(names, hits, strict=True))
+                gone = sent(connection, "log_gone", each)
             if any(only(cursor)[0] for cursor in gone.values()):
                 raise NotFound(GONE_MEANWHILE)
             connection.execute(_SQL["log_add"], line)

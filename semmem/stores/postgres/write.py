@@ -337,6 +337,7 @@ def _take_place(
     for namespace in sorted(untitled):
         erase(connection, namespace)  # the saved model may hold titles that are not kept any more
     removal_counts = {}
+    _forget_recalls(connection, hidden)
     names = {n: corrected(connection, n, (), cursor) for n, cursor in earlier.items()}
     for namespace, (forwards, flushed) in deletions.items():
         for statement in ("likeness_forget", "comparison_forget"):  # notes too: others make them under this lock
@@ -346,6 +347,17 @@ def _take_place(
     for namespace, ids in by_namespace(r.name for r in rows if r.retells and r.name in same).items():
         part(connection, namespace, ids)
     return same, replaces.keys() - same, removal_counts, seen_by_namespace, names
+
+
+def _forget_recalls(connection: Connection, hidden: Mapping[str, Sequence[str]]) -> None:
+    """Delete the logged recalls that found memories which become sensitive, by namespace, for a question may quote one.
+
+    Who logs a recall waits for the lock, and then sees that one of its hits is sensitive.
+    """
+    for namespace in sorted(hidden):
+        which = {"namespace": namespace, "ids": hidden[namespace]}
+        for statement in ("namespace_alone", "purge_recall_log"):
+            connection.execute(_SQL[statement], which)
 
 
 def _of_names(names: Collection[_Name]) -> list[tuple[str, dict[str, Any]]]:

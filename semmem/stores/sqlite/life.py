@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from semmem.model.audit import AuditEntry, AuditFilters, entry_of
 from semmem.model.errors import NotFound
 from semmem.model.history import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
-from semmem.model.recall_log import GONE_MEANWHILE, LogFilters, LoggedRecall, hits_within, logged_of, mark_of
+from semmem.model.recall_log import GONE_MEANWHILE, LogFilters, LoggedRecall, found_of, hits_within, logged_of, mark_of
 from semmem.model.reports import Limits, RelevanceJudgment
 from semmem.model.store.derivations import Mark, Span, marked
 from semmem.model.store.life import ChangeLog, Moving
@@ -151,7 +151,10 @@ class SqliteLife(SqliteLinks):
         lines = [{**line, "namespace": name, "hits": json.dumps(own)} for name, own in hits.items()]
 
         def run(connection: sqlite3.Connection) -> None:
-            each = [{"namespace": name, "ids": json.dumps([*own])} for name, own in hits.items()]
+            each = [
+                {"namespace": name, "ids": json.dumps([*own]), "found": json.dumps(found_of(own))}
+                for name, own in hits.items()
+            ]
             if any(connection.execute(_SQL["log_gone"], which).fetchone()[0] for which in each):
                 raise NotFound(GONE_MEANWHILE)
             connection.executemany(_SQL["log_add"], lines)

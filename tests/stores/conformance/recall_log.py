@@ -98,7 +98,9 @@ class Log:
         store.forget("n", "a", ANY, dry_run=False, soft=True)
         store.forget("n", "b", ANY, dry_run=False)
         life = life_of(store)
-        with pytest.raises(NotFound, match="was forgotten for good meanwhile, so the recall is not logged"):
+        with pytest.raises(
+            NotFound, match="was forgotten for good or became sensitive meanwhile, so the recall is not logged"
+        ):
             life.note_recall(entry("r2", given("c", 1, "m"), given("b", 2), namespaces=("m", "n")))
         for id, hits in {"r1": [given("a")], "r3": []}.items():
             life.note_recall(entry(id, *hits, namespaces=("m", "n")))

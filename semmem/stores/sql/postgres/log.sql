@@ -9,11 +9,14 @@ FROM unnest(%(namespaces)s::text[], %(hits)s::jsonb[]) AS r(namespace, hits);
 SET LOCAL lock_timeout TO '250ms';
 
 -- log_gone --
--- Return whether a memory of these ids is gone for good, under namespace_hold.
+-- Return whether a memory of these ids is gone for good, or one of those that were found has become sensitive, under
+-- namespace_hold.
 SELECT EXISTS (SELECT FROM unnest(%(ids)s::text[]) AS r(id)
                WHERE NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = r.id AND <kept>)
                  AND NOT EXISTS (SELECT FROM history h
-                                 WHERE h.namespace = %(namespace)s AND h.id = r.id AND <undropped>));
+                                 WHERE h.namespace = %(namespace)s AND h.id = r.id AND <undropped>))
+OR EXISTS (SELECT FROM memory m
+           WHERE m.namespace = %(namespace)s AND m.id = ANY(%(found)s::text[]) AND m.part = 0 AND m.sensitive);
 
 -- <log_columns> --
 -- The columns of an entry, in the order in which they are read.

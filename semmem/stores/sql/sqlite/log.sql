@@ -4,10 +4,12 @@ INSERT INTO recall_log (namespace, recall_id, at, query, recipe, interface, agen
 VALUES (:namespace, :recall_id, :at, :query, :recipe, :interface, :agent, :facts, :hits);
 
 -- log_gone --
--- Return whether some memories were forgotten for good.
+-- Return whether some memories were forgotten for good, or one of those that were found has become sensitive.
 SELECT EXISTS (SELECT 1 FROM json_each(:ids) AS t
                WHERE NOT EXISTS (SELECT 1 FROM memory WHERE namespace = :namespace AND id = t.value)
-                 AND NOT EXISTS (SELECT 1 FROM history WHERE namespace = :namespace AND id = t.value));
+                 AND NOT EXISTS (SELECT 1 FROM history WHERE namespace = :namespace AND id = t.value))
+OR EXISTS (SELECT 1 FROM memory
+           WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:found)) AND part = 0 AND sensitive);
 
 -- <log_columns> --
 -- The columns of an entry, in the order in which they are read.
