@@ -17,6 +17,7 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from tests.stores.audit import check
+from tests.stores.expiry import written_then
 from tests.stores.namespaces import connected, full, namespace_answers
 
 
@@ -147,6 +148,7 @@ def test_what_a_namespace_keeps_no_longer_is_forgotten_by_maintain_for_good(mem:
         mem.remember("changed lately", id="renewed", namespace=where, created_at="2020-01-01")
         mem.update("renewed", namespace=where, text="changed just now")
         mem.remember("of today", id="new", namespace=where)
+    written_then(mem.store, "old")
     mem.remember("taken back", id="back", namespace="log", created_at="2020-01-01")
     mem.forget("back", namespace="log")
     mem.restore_memory("back", namespace="log")
