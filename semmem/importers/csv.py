@@ -53,9 +53,9 @@ def read(
 
     ``columns`` maps a field to (header, separator of tags, else "," and ";"). Other columns go to metadata unchanged,
     or are dropped with ``drop_others``. A row without an id gets one made from its content, so reading the row again
-    changes nothing; a sensitive row needs an id. With ``delimiter=None`` the delimiter is found from the header. An
-    invalid row goes to ``reject``; without ``reject`` it raises BadItem. Raises InvalidInput for a file without the
-    needed columns.
+    changes nothing; a row that is sensitive, or becomes so by the setting credentials, needs an id. With
+    ``delimiter=None`` the delimiter is found from the header. An invalid row goes to ``reject``; without ``reject`` it
+    raises BadItem. Raises InvalidInput for a file without the needed columns.
     """
     report = reject or refuse
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
@@ -158,10 +158,12 @@ def _item(
         fields["tags"] = _tags("tags", values["tags"], separator)
     if "id" not in fields and fields["sensitive"]:
         raise RowError("it is sensitive and has no id, and an id made from its cells would reveal them; give it one.")
-    if "id" not in fields:
-        raw = json.dumps([header, cells]).encode()
-        fields["id"] = f"{stem}:{blake2b(raw, digest_size=8).hexdigest()}"
-    return item(where, **fields)
+    if "id" in fields:
+        return item(where, **fields)
+    raw = json.dumps([header, cells]).encode()
+    result = item(where, id=f"{stem}:{blake2b(raw, digest_size=8).hexdigest()}", **fields)
+    result.id_of_content = True
+    return result
 
 
 def _object(name: str, cell: str | None) -> dict[str, Any]:

@@ -46,7 +46,9 @@ def items_of(where: str, row: Any, report: Reject = refuse) -> Iterator[Item]:
             yield item(where, id=name, text=f"{_readable(name)}: {_readable(what)}" if what else name, **shared)
         for number, observation in enumerate(observations, 1):
             if isinstance(observation, str) and observation.strip():
-                yield item(where, id=f"{name}:{_hash(observation)}", text=observation, **shared)
+                result = item(where, id=f"{name}:{_hash(observation)}", text=observation, **shared)
+                result.id_of_content = True
+                yield result
             else:
                 report(BadRow(f"{where}, observation {number}", "it holds no text."))
     elif kind == "relation":

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from semmem.model.types import Memory
+from semmem.model.types import NOTE_HASH, Memory
 
 __all__ = [
     "EXPORTED",
@@ -33,9 +33,6 @@ LIFE = ("importance", "sensitive", "valid_from", "valid_to", "expires_at", "ttl"
 MARK = "imported_from"
 """The metadata key that names the file from which a memory was imported."""
 
-NOTE_HASH = "note_hash"
-"""The metadata key with the hash of a note as it was imported; it shows whether the memory was edited by hand."""
-
 _NOT_GIVEN = ("updated_at", "version", "parent_id", "access_count", "last_accessed")
 """Fields that the store sets itself; an export has them for people to read."""
 _OF_A_STORE = frozenset(_NOT_GIVEN)
@@ -52,13 +49,15 @@ class Item(dict[str, Any]):
 
     ``links`` are the links from this memory: mappings with ``type``, ``to``, ``since`` and ``made_by``. ``text_at`` is
     when its text began, None for its ``created_at``. ``untimed`` says that nobody has given its ``created_at``, which
-    the store has taken from the clock, so that the same content without a time is a repeat.
+    the store has taken from the clock, so that the same content without a time is a repeat. ``id_of_content`` says that
+    its id is a hash of its content, which would allow guessing a secret.
     """
 
     where: str = ""
     links: Sequence[Any] = ()
     text_at: Any = None
     untimed: Any = False
+    id_of_content: bool = False
 
 
 def item(where: str, **fields: Any) -> Item:

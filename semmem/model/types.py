@@ -21,6 +21,7 @@ __all__ = [
     "MASKS",
     "MASK_OF_TOOLS",
     "MOST_REJECTED",
+    "NOTE_HASH",
     "REMOVED",
     "SORT_BY",
     "SOURCE_TYPES",
@@ -42,6 +43,7 @@ __all__ = [
     "bound_rejected",
     "masked",
     "source_type_of",
+    "unhashed",
 ]
 
 SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated", "accessed"]
@@ -194,9 +196,21 @@ class Memory:
         return out
 
 
+NOTE_HASH = "note_hash"
+"""The metadata key with the hash of a note as it was imported; it shows whether the memory was edited by hand."""
+
+
 def masked(memory: Memory) -> Memory:
     """Return ``memory`` without its text, if it is sensitive."""
-    return dataclasses.replace(memory, text=MASK) if memory.sensitive else memory
+    return dataclasses.replace(unhashed(memory), text=MASK) if memory.sensitive else memory
+
+
+def unhashed(memory: Memory) -> Memory:
+    """Return ``memory`` without the hash of its content, if it is sensitive: a hash lets guess a short text."""
+    if not memory.sensitive or NOTE_HASH not in memory.metadata:
+        return memory
+    metadata = {key: value for key, value in memory.metadata.items() if key != NOTE_HASH}
+    return dataclasses.replace(memory, metadata=metadata)
 
 
 _ROLES: Mapping[str, SourceType] = {

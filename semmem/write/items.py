@@ -19,7 +19,7 @@ from semmem.model.exchange import UNINDEXED
 from semmem.model.memory_fields import FIELDS, STORED
 from semmem.model.protocols import Embedder
 from semmem.model.serialization import plain
-from semmem.model.types import MASKS, Memory
+from semmem.model.types import MASKS, Memory, unhashed
 from semmem.text.passages import MAX_CHARS, encoded_text, other_names, split
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Draft:
     are the kinds of credentials that the memory seems to hold, or, where it was ``redacted``, held. ``restores`` says
     that a softly forgotten memory comes back, and ``made_id`` that an interface has made the id (see MadeId).
     ``text_at`` is when its text began, None for its ``created_at``. ``untimed`` says that ``created_at`` was taken from
-    the clock of the store that the item was exported from.
+    the clock of the store that the item was exported from. ``id_of_content`` says that the id is a hash of the content.
     """
 
     position: int
@@ -102,6 +102,7 @@ class Draft:
     made_id: bool = False
     text_at: datetime | None = None
     untimed: bool = False
+    id_of_content: bool = False
 
     @property
     def name(self) -> tuple[str, str]:
@@ -151,7 +152,7 @@ def drafted(index: int, item: object, namespace: str) -> Draft:
     at_time = given.get("created_at", now)
     stored = {name: given[name] for name in STORED if name in given}
     stored |= {"text": text, "created_at": at_time, "updated_at": at_time}
-    memory = Memory(given.get("id") or uuid7(), given.get("namespace", namespace), **stored)
+    memory = unhashed(Memory(given.get("id") or uuid7(), given.get("namespace", namespace), **stored))
     fields = frozenset(item) - {name for name in ("id", "created_at", "ttl", "sensitive") if item.get(name) is None}
     fields |= {"expires_at"} if "ttl" in fields else frozenset()
     payload = payload_of(memory, timed="created_at" in given)

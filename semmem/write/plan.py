@@ -12,7 +12,7 @@ from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
 from semmem.model.imported_items import MARK, NOTE_HASH, edited, hash_of
 from semmem.model.memory_fields import STORED
-from semmem.model.types import Memory, Rejected, SourceType
+from semmem.model.types import Memory, Rejected, SourceType, unhashed
 from semmem.write.items import Draft, check_validity, payload_of, timed_of
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def revised(stored: Stored, draft: Draft, now: datetime, policy: Policy) -> Draf
     changes["metadata"] = _merged(stored.memory.metadata, draft, policy.mark)
     same = not policy.guarded and (draft.memory.text == stored.memory.text or "text" not in draft.fields)
     changes |= _validity(stored.memory, draft, now, same)
-    memory = replace(stored.memory, **changes, updated_at=now, version=stored.memory.version + 1)
+    memory = unhashed(replace(stored.memory, **changes, updated_at=now, version=stored.memory.version + 1))
     begun = stored.text_at if same else now
     of: dict[str, Any] = {"replaces": stored.memory, "replaced_payload": stored.payload}
     of["text_at"] = draft.text_at or (None if "created_at" in draft.fields else begun)
@@ -245,7 +245,8 @@ def _differing(stored: Stored, draft: Draft, policy: Policy) -> list[str]:
 
     def same(name: str) -> bool:
         if name == "metadata":
-            return _same_metadata(before.metadata, item.metadata, policy.mark)
+            new = replace(item, sensitive=before.sensitive)
+            return _same_metadata(unhashed(before).metadata, unhashed(new).metadata, policy.mark)
         return _alike(getattr(before, name), getattr(item, name))
 
     return [name for name in _FIELDS if name in draft.fields and name not in excluded and not same(name)]

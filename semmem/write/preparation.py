@@ -181,6 +181,8 @@ def _as_exported(draft: Draft, item: object) -> Draft:
 
     That is when its text began, and whether its time was taken from the clock, so that it is no content.
     """
+    if getattr(item, "id_of_content", False):
+        draft = replace(draft, id_of_content=True)
     untimed = getattr(item, "untimed", None)
     if untimed is not None and Switch().checked("untimed", untimed):
         draft = replace(draft, untimed=True, payload=payload_of(draft.memory, timed=False))

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from semmem.model.errors import InvalidInput
 from semmem.model.imported_items import NOTE_HASH, Item, edited, hash_of, hashed
-from semmem.model.types import MASKS, REMOVED, Memory
+from semmem.model.types import MASKS, REMOVED, Memory, unhashed
 from semmem.write.items import Draft, payload_of
 
 __all__ = [
@@ -184,7 +184,12 @@ def screened(
     if screening == "redact":
         return _redacted(draft, bool(secret), changed, suspected)
     if secret and screening == "sensitive":
-        memory = replace(memory, sensitive=True)
+        if draft.id_of_content:
+            raise InvalidInput(
+                f"The text seems to hold a credential ({_listed(secret)}), and the id, which is made from the content, "
+                "would reveal it; give it an id of its own."
+            )
+        memory = unhashed(replace(memory, sensitive=True))
         payload = payload_of(memory, timed=draft.timed)
         return replace(draft, memory=memory, payload=payload, vector=None, fields=draft.fields | {"sensitive"})
     return replace(draft, suspected=suspected)

@@ -55,8 +55,10 @@ SELECT entries FROM history WHERE namespace = %(namespace)s AND id = ANY(%(ids)s
   AND EXISTS (SELECT FROM correction WHERE namespace = %(namespace)s);
 
 -- history_hide --
--- Make the earlier versions of a memory that becomes sensitive sensitive too: without entries, with random hashes.
-UPDATE history SET sensitive = true, payload = %(payload)s, length = 0, entries = NULL, vectors = NULL
+-- Make the earlier versions of a memory that becomes sensitive sensitive too: without entries, with random hashes, and
+-- without the hash of a note that was imported.
+UPDATE history SET sensitive = true, payload = %(payload)s, length = 0, entries = NULL, vectors = NULL,
+    metadata = metadata - 'note_hash'
 WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND NOT sensitive;
 
 -- history_forget --

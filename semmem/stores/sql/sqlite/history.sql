@@ -38,8 +38,10 @@ SELECT entries FROM history
 WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND entries IS NOT NULL;
 
 -- history_hide --
--- Make the earlier versions of a memory that becomes sensitive sensitive too: without entries, with random hashes.
-UPDATE history SET sensitive = true, payload = :payload, length = 0, entries = NULL, vectors = NULL
+-- Make the earlier versions of a memory that becomes sensitive sensitive too: without entries, with random hashes, and
+-- without the hash of a note that was imported.
+UPDATE history SET sensitive = true, payload = :payload, length = 0, entries = NULL, vectors = NULL,
+    metadata = json_remove(metadata, '$.note_hash')
 WHERE namespace = :namespace AND id = :id AND NOT sensitive;
 
 -- history_forget --
