@@ -11,7 +11,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -182,7 +182,13 @@ def screened(
         return draft
     suspected = tuple(dict.fromkeys((*secret, *shown)))
     if screening == "redact":
-        return _redacted(draft, bool(secret), changed, suspected)
+        draft = _redacted(draft, bool(secret), changed, suspected)
+        if left := kinds_of(_labels(draft.memory, changed)):
+            raise InvalidInput(
+                f"A label of this memory seems to hold a credential ({_listed(left)}) that cannot be removed; leave it "
+                "out."
+            )
+        return draft
     if secret and screening == "sensitive":
         if draft.id_of_content:
             raise InvalidInput(
@@ -219,22 +225,36 @@ def redacted_note(note: Item) -> Item:
 
 
 def without_credentials(value: Any) -> Any:
-    """Return a JSON value without the credentials in its strings; a key such as "password" is read with its value."""
-    if isinstance(value, str):
-        return redacted(value)[0]
+    """Return a JSON value without the credentials in it; a value is read with the key above it, such as "password"."""
+    return _without_under("", value)
+
+
+def _without_under(above: str, value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_under(key, one) for key, one in value.items()}
+        return _without_in_keys(above, value)
     if isinstance(value, list | tuple):
-        return type(value)(without_credentials(one) for one in value)
-    return value
+        return type(value)(_without_under(above, one) for one in value)
+    if not _is_read(above, value):
+        return value
+    beginning = f"{above}: " if above else ""
+    whole, count = redacted(f"{beginning}{value}")
+    if not whole.startswith(beginning):
+        whole, count = redacted(str(value))
+        return whole if count else value
+    return whole[len(beginning) :] if count else value
 
 
-def _without_under(key: str, value: Any) -> Any:
-    if not isinstance(value, str):
-        return without_credentials(value)
-    beginning = f"{key}: "
-    whole, _ = redacted(beginning + value)
-    return whole[len(beginning) :] if whole.startswith(beginning) else without_credentials(value)
+def _without_in_keys(above: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object without the credentials in its keys and below them; keys that are alike then get a number."""
+    kept: dict[str, Any] = {}
+    for key, one in value.items():
+        name = shown = redacted(key)[0]
+        number = 1
+        while name in kept:
+            number += 1
+            name = f"{shown} {number}"
+        kept[name] = _without_under(_telling(above, shown), one)
+    return kept
 
 
 def warn_of(drafts: Iterable[Draft]) -> None:
@@ -292,16 +312,28 @@ def _labels(memory: Memory, changed: Collection[str] | None) -> Iterator[str]:
             yield from _strings(getattr(memory, name))
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """Yield the strings in a JSON value, each with the key above it, so that the key "password" is seen as well."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
+def _strings(value: Any, above: str = "") -> Iterator[str]:
+    """Yield the keys and values in a JSON value, each value with a key above it, so that "password" is seen as well."""
+    if isinstance(value, dict):
         for key, one in value.items():
-            yield from ((f"{key}: {one}",) if isinstance(one, str) else _strings(one))
+            yield key
+            yield from _strings(one, _telling(above, key))
     elif isinstance(value, list | tuple):
         for one in value:
-            yield from _strings(one)
+            yield from _strings(one, above)
+    elif _is_read(above, value):
+        yield f"{above}: {value}" if above else str(value)
+
+
+def _telling(above: str, key: str) -> str:
+    """Return the key that says most of a value: its own, or one further above that may name a password."""
+    return above if _CALLED.search(above) and not _CALLED.search(key) else key
+
+
+def _is_read(above: str, value: object) -> bool:
+    """Return whether a value may be a credential: a string, or a number below a key such as "pin"."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, str) or (number and _CALLED.search(above) is not None)
 
 
 # ---------------------------------------------------------------------- credentials in a text

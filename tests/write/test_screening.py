@@ -203,3 +203,43 @@ def test_a_file_of_the_working_folder_cannot_switch_it_off(tmp_path: Path, monke
     (tmp_path / "semmem.toml").write_text('credentials = "off"\n', encoding="utf-8")
     with pytest.raises(semmem.InvalidInput, match="credentials cannot be set by a settings file of the working folder"):
         semmem.connect("sqlite::memory:", embedder="none")
+
+
+def test_a_credential_in_a_key_is_removed_and_no_value_is_lost(opened: Any) -> None:
+    with noting() as noted:
+        kept = opened("redact").remember("Tea.", id="t", metadata={TOKEN: "v", TOKEN[:-1] + "Z": 1, "n": {TOKEN: []}})
+    assert kept.metadata == {"ghp_…[removed]": "v", "ghp_…[removed] 2": 1, "n": {"ghp_…[removed]": []}}
+    assert noted == ["A credential (github token) was removed from the memory 't' before it was stored."]
+
+
+HIDDEN_IN_JSON = [
+    {TOKEN: 1},
+    {"password": ["hunter2!x"]},
+    {"password": {"value": "hunter2!x"}},
+    {"login": {"password": {"of": {"mail": ["hunter2!x"]}}}},
+    {"pin": 4815},
+]
+
+
+@pytest.mark.parametrize("metadata", HIDDEN_IN_JSON)
+def test_a_credential_is_seen_in_a_key_and_below_one_that_names_it(opened: Any, metadata: Any) -> None:
+    with pytest.raises(semmem.InvalidInput, match="A label of this memory"):
+        opened("refuse").remember("Tea.", metadata=metadata)
+    with noting() as noted:
+        kept = opened("redact").remember("Tea.", metadata=metadata)
+    assert "[removed]" in str(kept.metadata)
+    assert len(noted) == 1
+
+
+def test_numbers_and_words_below_a_key_that_names_no_password_stay(opened: Any) -> None:
+    given = {"tokens": 4815, "max_tokens": 4096, "n": [12345], "token": {"type": "bearer", "on": True}}
+    with noting() as noted:
+        assert opened("redact").remember("Tea.", metadata=given).metadata == given
+    assert noted == []
+
+
+def test_a_credential_that_cannot_be_removed_from_a_label_is_not_said_to_be(opened: Any) -> None:
+    with pytest.raises(
+        semmem.InvalidInput, match=r"hold a credential \(password option\) that cannot be removed; leave it out"
+    ):
+        opened("redact").remember("Tea.", metadata={"mysql --password prompt": "hunter2!x"})
