@@ -57,7 +57,7 @@ from semmem.write.preparation import (
     screened_all,
 )
 from semmem.write.rebuild import prepare
-from semmem.write.screening import Screening, screened, warn_of
+from semmem.write.screening import Screening, check_mark, screened, warn_of
 from semmem.write.versions import check_changes, overtaken, with_stored_vectors
 
 __all__ = ["MAX_CHARS", "Ingest", "Outcome", "derivation_now"]
@@ -121,6 +121,10 @@ class Ingest:
         other = copy(self)
         other._readers = readers
         return other
+
+    def check_mark(self, mark: Mapping[str, Any]) -> None:
+        """Screen the metadata that an import gives to every memory. Raises InvalidInput."""
+        check_mark(mark, self._screening)
 
     def reading(self) -> Reading:
         """Return what reads a batch as this pipeline does, without its store, and without an embedder yet."""
@@ -186,13 +190,13 @@ class Ingest:
             if stored is None:
                 raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was changed.")
             before = stored.memory
-            if expected_version is not None and (conflict := overtaken(before, expected_version, changes)) is not None:
-                raise Conflict(conflict, names=frozenset(((namespace, id),)))
-            if expected_version is not None:  # a memory stored anew after this look may have the same version
-                expected_version = before.tag
             draft = drafted(0, {"text": before.text, **changes, "id": id, "namespace": namespace}, namespace)
             hidden = before.sensitive if changes.get("sensitive") is None else draft.memory.sensitive
-            draft = screened(draft, self._screening, changes, hidden)
+            draft = screened(draft, self._screening, changes, hidden)  # first, for a conflict shows the text
+            if expected_version is not None:
+                if (conflict := overtaken(before, expected_version, changes, draft)) is not None:
+                    raise Conflict(conflict, names=frozenset(((namespace, id),)))
+                expected_version = before.tag  # a memory stored anew after this look may have the same version
             self._check_vector(draft, None)
             plan = self.plan([draft], updating(before, changes), stored={draft.name: stored})
             for refused in plan.refused:

@@ -26,6 +26,7 @@ __all__ = [
     "Credential",
     "CredentialWarning",
     "Screening",
+    "check_mark",
     "credentials",
     "entropy",
     "kinds_of",
@@ -255,6 +256,18 @@ def _without_in_keys(above: str, value: Mapping[str, Any]) -> dict[str, Any]:
             name = f"{shown} {number}"
         kept[name] = _without_under(_telling(above, shown), one)
     return kept
+
+
+def check_mark(mark: Mapping[str, Any], screening: Screening) -> None:
+    """Warn of credentials in the metadata that an import gives to every memory; refuse them by the setting."""
+    kinds = () if screening == "off" else kinds_of(_strings(mark))
+    if not kinds:
+        return
+    said = f"The mark of an import, which each of its memories gets, seems to hold a credential ({_listed(kinds)})"
+    if screening == "warn":
+        warn(f"{said}: take it out.")
+        return
+    raise InvalidInput(f"{said}, and the setting credentials is {screening}; take it out. Nothing was stored.")
 
 
 def warn_of(drafts: Iterable[Draft]) -> None:

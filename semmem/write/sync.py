@@ -160,6 +160,7 @@ def import_items(
         raise InvalidInput(
             "Pass owned, filters that say which memories belong to the source; only these may be replaced or pruned."
         )
+    ingest.check_mark(mark)
     started = time.monotonic()
 
     def own(memory: Memory) -> bool:

@@ -46,10 +46,11 @@ def check_expected(version: object) -> None:
         )
 
 
-def overtaken(stored: Memory, expected: int | str, changes: Mapping[str, Any]) -> str | None:
+def overtaken(stored: Memory, expected: int | str, changes: Mapping[str, Any], draft: Draft) -> str | None:
     """Return the conflict, as a sentence, where a stored memory has not the expected version or tag; None where it has.
 
-    The sentence holds both texts, unless one of them is sensitive.
+    The sentence holds both texts, unless one of them is sensitive or the new one, as ``draft`` has it, seems to hold a
+    credential.
     """
     if expected in (stored.version, stored.tag):
         return None
@@ -58,8 +59,8 @@ def overtaken(stored: Memory, expected: int | str, changes: Mapping[str, Any]) -
         what = f"The memory {stored.id!r} was stored anew since, after it had been forgotten"
     else:
         what = f"The memory {stored.id!r} is at version {stored.version}, not {version}"
-    text = changes.get("text")
-    if stored.sensitive or changes.get("sensitive"):
+    text = draft.memory.text if "text" in changes else None
+    if stored.sensitive or draft.memory.sensitive or (draft.suspected and not draft.redacted):
         return f"{what}; read it again, and update what you find."
     yours = f", and yours is {_short(text)}" if isinstance(text, str) else ""
     return f"{what}: its text is now {_short(stored.text)}{yours}; read it again, and update what you find."

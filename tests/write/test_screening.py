@@ -243,3 +243,29 @@ def test_a_credential_that_cannot_be_removed_from_a_label_is_not_said_to_be(open
         semmem.InvalidInput, match=r"hold a credential \(password option\) that cannot be removed; leave it out"
     ):
         opened("redact").remember("Tea.", metadata={"mysql --password prompt": "hunter2!x"})
+
+
+@pytest.mark.parametrize("setting", ["redact", "refuse", "sensitive"])
+def test_the_mark_of_an_import_holds_no_credential(opened: Any, setting: str) -> None:
+    mem = opened(setting)
+    with pytest.raises(semmem.InvalidInput, match="The mark of an import, which each of its memories gets"):
+        mem.import_items([{"text": "Tea."}], mark={"k": TOKEN})
+    assert not mem.list()
+
+
+def test_a_credential_in_the_mark_of_an_import_is_warned_of_once(opened: Any) -> None:
+    with noting() as noted:
+        opened().import_items([{"text": "Tea."}, {"text": "Milk."}], mark={"k": TOKEN})
+    assert noted == [
+        "The mark of an import, which each of its memories gets, seems to hold a credential (github token): take it "
+        "out."
+    ]
+
+
+@pytest.mark.parametrize("setting", ["refuse", "sensitive", "redact", "warn"])
+def test_a_conflict_of_versions_shows_no_credential(opened: Any, setting: str) -> None:
+    mem = opened(setting)
+    mem.remember("Tea.", id="t")
+    with pytest.raises(semmem.SemmemError) as told:
+        mem.update("t", text=f"Use {TOKEN}.", expected_version=99)
+    assert TOKEN not in str(told.value)
