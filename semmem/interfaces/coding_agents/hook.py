@@ -27,7 +27,7 @@ from semmem.model.process.project import clone_of
 from semmem.read.context import block_within
 
 if TYPE_CHECKING:
-    from semmem.importers.transcript import Reading
+    from semmem.importers.transcript import Question, Reading
 
 __all__ = ["HookOptions", "Reply", "answer", "answer_alone"]
 
@@ -249,7 +249,7 @@ def _store_turns(
                 reply.say(sentence)
             progress.offset += size
             progress.turns += new.said
-            progress.question = new.question
+            progress.question = new.question if policy == "off" else _redacted_question(new.question)
             progress.save()
 
 
@@ -272,9 +272,14 @@ def _redacted(new: Reading) -> tuple[Reading, int]:
     texts = [redacted(turn.text) for turn in new.turns]
     turns = [replace(turn, text=text) for turn, (text, _) in zip(new.turns, texts, strict=True)]
     count = sum(found for _, found in texts)
-    question = new.question
-    if question is not None:  # it may stand in a stored turn too, where it was counted
-        text, found = redacted(question.text)
-        question = replace(question, text=text)
+    if new.question is not None:  # it may stand in a stored turn too, where it was counted
+        text, found = redacted(new.question.text)
         count += 0 if any(text in turn.text for turn in turns) else found
-    return replace(new, turns=turns, question=question), count
+    return replace(new, turns=turns), count
+
+
+def _redacted_question(question: Question | None) -> Question | None:
+    """Return an open question without the credentials in it, for a file keeps it until it has a reply."""
+    from semmem.write.screening import redacted
+
+    return None if question is None else replace(question, text=redacted(question.text)[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,13 +21,18 @@ class Progress:
     """How far a transcript has been stored: bytes of the file, turns in them, and the question that is open."""
 
     file: Path
+    transcript: Path
     offset: int = 0
     turns: int = 0
     question: Question | None = None
 
     def save(self) -> None:
-        """Write it down, whole or not at all."""
-        values: dict[str, Any] = {"offset": self.offset, "turns": self.turns}
+        """Write it down, whole or not at all; the first time, remove what was noted of transcripts that are gone."""
+        if not self.file.exists():
+            _remove_gone(self.file.parent)
+        values: dict[str, Any] = {
+            "transcript": str(self.transcript.absolute()), "offset": self.offset, "turns": self.turns,
+        }  # fmt: skip
         if self.question is not None:
             values["question"] = [self.question.author, self.question.text, self.question.stored]
         keep_state(self.file, values)
@@ -44,20 +49,30 @@ def progress_of(transcript: Path, store: str) -> Iterator[Progress]:
     lock = os.open(place.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield _stored_progress(place.with_suffix(".json"), transcript.stat().st_size)
+        yield _stored_progress(place.with_suffix(".json"), transcript)
     finally:
         os.close(lock)
 
 
-def _stored_progress(file: Path, size: int) -> Progress:
+def _remove_gone(folder: Path) -> None:
+    """Remove the files whose transcript is gone; they may hold a question of it."""
+    for file in folder.glob("*.json"):
+        transcript = state(file).get("transcript")
+        with suppress(OSError, ValueError):
+            if isinstance(transcript, str) and not Path(transcript).exists():
+                file.unlink()
+
+
+def _stored_progress(file: Path, transcript: Path) -> Progress:
+    size = transcript.stat().st_size
     try:
         values = state(file)
         author, text, stored = values.get("question") or ("", "", False)
         question = Question(str(author), str(text), bool(stored)) if text else None
-        progress = Progress(file, int(values["offset"]), int(values["turns"]), question)
+        progress = Progress(file, transcript, int(values["offset"]), int(values["turns"]), question)
     except (ValueError, KeyError, TypeError, OverflowError):
-        return Progress(file)
-    return progress if 0 <= progress.offset <= size and progress.turns >= 0 else Progress(file)
+        return Progress(file, transcript)
+    return progress if 0 <= progress.offset <= size and progress.turns >= 0 else Progress(file, transcript)
 
 
 def rest_of_line(file: BinaryIO, size: int) -> int:

@@ -365,9 +365,12 @@ def test_a_pasted_credential_is_removed_and_the_next_session_says_how_many_were(
     assert not any(b"a1B2" in one or b"h3ron" in one for one in files)
 
 
+@pytest.mark.parametrize("setting", ["", "redact", "sensitive", "warn", "refuse"])
 def test_an_open_question_is_kept_between_runs_without_the_credential_in_it(
-    url: str, client: Client, project: Path, tmp_path: Path
+    url: str, client: Client, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
+    if setting:
+        monkeypatch.setenv("SEMMEM_CREDENTIALS", setting)
     transcript = tmp_path / "transcript.jsonl"
     given = {"session_id": "s1", "transcript_path": str(transcript), "cwd": str(project)}
     rows = claude(("assistant", f"Is {SECRET} the right token?"), ("user", "no, it was revoked on Monday"))
@@ -378,7 +381,23 @@ def test_an_open_question_is_kept_between_runs_without_the_credential_in_it(
         assert kept
         assert not any(b"a1B2" in one for one in kept)
     assert texts() == ["Is ghp_…[removed] the right token?\n\nno, it was revoked on Monday"]
-    assert "\nsemmem: 1 credential was removed from turns" in client.runs("session-start", cwd=str(project))
+    told = "\nsemmem: 1 credential was removed from turns" in client.runs("session-start", cwd=str(project))
+    assert told is (setting in ("", "redact"))
+
+
+def test_nothing_is_kept_of_a_transcript_that_is_gone_once_another_begins(
+    url: str, client: Client, project: Path, tmp_path: Path
+) -> None:
+    for name, gone in (("one", None), ("two", None), ("three", "one")):
+        if gone:
+            (tmp_path / f"{gone}.jsonl").unlink()
+        transcript = tmp_path / f"{name}.jsonl"
+        transcript.write_bytes(written(claude(("assistant", f"Is {name} the right number?"))))
+        client.runs("stop", session_id=name, transcript_path=str(transcript), cwd=str(project))
+    kept = sorted(
+        json.loads(file.read_bytes())["question"][1] for file in (tmp_path / "state").rglob("transcripts/*.json")
+    )
+    assert kept == ["Is three the right number?", "Is two the right number?"]
 
 
 @pytest.mark.parametrize(
