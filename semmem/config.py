@@ -137,7 +137,11 @@ class Settings:
     llm_key: Secret | None = setting(
         None, optional(secret), "For llm: the key of that endpoint, sent to it alone and never shown."
     )
-    llm_cache: Path | None = setting(None, optional(path), "For llm: a SQLite file that caches answers; none: memory.")
+    llm_cache: Path | None = setting(
+        None,
+        optional(path),
+        "For llm: a SQLite file that caches answers, which hold names of texts, also of forgotten ones; none: memory.",
+    )
     llm_timeout_s: float = setting(30.0, number(gt=0, le=600), "For llm: seconds that one attempt may take.")
     reranker_url: str | None = setting(
         None,
