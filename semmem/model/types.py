@@ -200,9 +200,23 @@ NOTE_HASH = "note_hash"
 """The metadata key with the hash of a note as it was imported; it shows whether the memory was edited by hand."""
 
 
+_COPIES = (
+    ({"langgraph": "record"}, ("value", "given")),
+    ({"langgraph": "text"}, ("value",)),
+    ({"source": "openai-agents"}, ("item",)),
+)
+"""Metadata by which the memories of an adapter are known, and the keys under which it keeps the text once more."""
+
+
 def masked(memory: Memory) -> Memory:
-    """Return ``memory`` without its text, if it is sensitive."""
-    return dataclasses.replace(unhashed(memory), text=MASK) if memory.sensitive else memory
+    """Return ``memory`` without its text, and without the copies of it that adapters keep, if it is sensitive."""
+    if not memory.sensitive:
+        return memory
+    metadata = unhashed(memory).metadata
+    for known, keys in _COPIES:
+        if known.items() <= metadata.items():
+            metadata = {key: MASK if key in keys else value for key, value in metadata.items()}
+    return dataclasses.replace(memory, text=MASK, metadata=metadata)
 
 
 def unhashed(memory: Memory) -> Memory:

@@ -15,6 +15,7 @@ from semmem.interfaces.claude_memory import MemoryFiles
 from semmem.interfaces.mem0 import Memory
 from semmem.interfaces.openai_session import SemmemSession
 from semmem.interfaces.tools import run_call
+from semmem.model.types import MASK
 
 
 @pytest.fixture
@@ -145,6 +146,25 @@ def test_a_session_of_the_agents_sdk_gives_back_what_it_was_given(mem: semmem.Se
         assert await other.get_items() == ITEMS[:1]
 
     asyncio.run(talk())
+
+
+def test_a_sensitive_item_is_masked_for_readers_in_metadata_too(mem: semmem.Semmem) -> None:
+    session = SemmemSession("chat-7", mem)
+    asyncio.run(session.add_items(ITEMS[:2]))
+    (turn,) = (one for one in mem.list() if "timetable" in one.text)
+    hidden = mem.update(turn.id, sensitive=True)
+    shown = [hidden, mem.get(turn.id), *mem.list(), *(one.memory for one in mem.history(turn.id))]
+    assert not any("Porto" in str(one) for one in shown)
+    assert hidden.metadata == {"source": "openai-agents", "item": MASK}
+    assert mem.get(turn.id).tag == mem.get(turn.id, reveal=True).tag
+    assert asyncio.run(session.get_items()) == ITEMS[:1]  # as no list of turns has it
+    mem.update(turn.id, sensitive=False)
+    assert asyncio.run(session.get_items()) == ITEMS[:2]
+
+
+def test_metadata_of_ones_own_is_shown_of_a_sensitive_memory(mem: semmem.Semmem) -> None:
+    mem.remember("The safe.", id="s", sensitive=True, metadata={"item": "a safe", "value": 3})
+    assert mem.get("s").metadata == {"item": "a safe", "value": 3}
 
 
 def test_what_was_said_in_a_session_can_be_recalled(mem: semmem.Semmem) -> None:

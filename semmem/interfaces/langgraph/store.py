@@ -223,7 +223,7 @@ class SemmemStore(BaseStore):
 
     def _get(self, op: GetOp) -> Item | None:
         try:
-            record = self.memory.get(record_id(tuple(op.namespace), op.key), namespace=self.namespace)
+            record = self._whole(record_id(tuple(op.namespace), op.key))
         except NotFound:
             return None
         if self._omitted(record):
@@ -288,8 +288,13 @@ class SemmemStore(BaseStore):
         memories: dict[str, Memory] = {}
         for id in ids:
             with suppress(NotFound):
-                memories[id] = self.memory.get(id, namespace=self.namespace)
+                memories[id] = self._whole(id)
         return memories
+
+    def _whole(self, id: str) -> Memory:
+        """Return a memory as it is stored, also a sensitive one, whose value a reader does not see. Raises NotFound."""
+        memory = self.memory.get(id, namespace=self.namespace)
+        return self.memory.get(id, namespace=self.namespace, reveal=True) if memory.sensitive else memory
 
     def _records(self, filters: Mapping[str, Any], sort_by: ListOrder = "created") -> Iterator[Memory]:
         return every_memory(self.memory, namespace=self.namespace, filters=filters, sort_by=sort_by)

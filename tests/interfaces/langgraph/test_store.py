@@ -42,6 +42,27 @@ def test_an_item_is_put_read_replaced_and_deleted(items: SemmemStore) -> None:
     assert list(items.memory.list(namespace="langgraph")) == []
 
 
+def test_a_sensitive_item_is_masked_for_readers_in_metadata_too_and_whole_for_the_store(items: SemmemStore) -> None:
+    value = {"text": "The safe opens with 1931.", "of": "ana"}  # an order of keys that a database would change
+    items.put(("users",), "safe", value, ttl=5)
+    memories = list(items.memory.list(namespace="langgraph"))
+    for one in memories:
+        items.memory.update(one.id, namespace="langgraph", sensitive=True)
+        shown = [items.memory.get(one.id, namespace="langgraph")]
+        shown += [version.memory for version in items.memory.history(one.id, namespace="langgraph")]
+        assert not any("1931" in str(one) for one in shown)
+    assert len(memories) == 2
+    for _ in range(2):  # the first look begins its time anew, and writes its metadata
+        found = items.get(("users",), "safe")
+        assert found is not None
+        assert found.value == value
+    assert items.search(("users",)) == []  # as no list has it
+    items.put(("users",), "safe", {"text": "It is open."})
+    found = items.get(("users",), "safe")
+    assert found is not None
+    assert found.value == {"text": "It is open."}
+
+
 def test_a_batch_is_answered_in_order_and_reads_before_it_writes(items: SemmemStore) -> None:
     items.put(("a",), "k", {"n": 1})
     answers = items.batch(
