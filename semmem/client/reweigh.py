@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import threading
+import time
 from collections import OrderedDict
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -28,6 +30,8 @@ MOST_KEPT = 16
 """Recalls that are kept for a store; the one not used for the longest time gives way."""
 
 _NEWS = "now"
+_LOOK_S = 1.0
+"""Seconds for which a recall that was found to hold is not looked at again: a slider asks many times a second."""
 
 
 class _Kept:
@@ -35,7 +39,17 @@ class _Kept:
 
     def __init__(self) -> None:
         self._recalls: OrderedDict[str, Recall] = OrderedDict()
+        self._looked: dict[str, float] = {}
         self._lock = threading.Lock()
+
+    def is_due(self, key: str) -> bool:
+        """Return whether nobody has looked for ``_LOOK_S`` if the scope is still the same, and note the look."""
+        now = time.monotonic()
+        with self._lock:
+            due = now - self._looked.get(key, -math.inf) >= _LOOK_S
+            if due:
+                self._looked[key] = now
+            return due
 
     def find(self, key: str) -> Recall | None:
         """Return the recall that was kept under ``key``."""
@@ -50,7 +64,7 @@ class _Kept:
             self._recalls[key] = recall
             self._recalls.move_to_end(key)
             while len(self._recalls) > MOST_KEPT:
-                self._recalls.popitem(last=False)
+                self._looked.pop(self._recalls.popitem(last=False)[0], None)
 
 
 _kept: WeakKeyDictionary[Semmem, _Kept] = WeakKeyDictionary()
@@ -72,7 +86,7 @@ def reweigh(mem: Semmem, query: str, *, recipe: Any = None, namespace: Any = "de
         with _lock:
             kept = _kept.setdefault(mem, _Kept())
         before = kept.find(key)
-        if before is not None and recipe is not None and _holds(mem, before):
+        if before is not None and recipe is not None and (not kept.is_due(key) or _holds(mem, before)):
             try:
                 return before.again(recipe)
             except InvalidInput:  # it needs other lists, or is no recipe, which recall says

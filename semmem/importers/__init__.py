@@ -42,7 +42,8 @@ __all__ = [
 
 _SOME = 50
 
-_SECONDS = re.compile(r"-?\d{9,13}(?:\.\d+)?\Z")
+_SECONDS = re.compile(r"-?(?:\d{9,10}|\d{13})(?:\.\d+)?\Z")
+"""Seconds or milliseconds since 1970; twelve digits may as well be year, month, day, hour and minute."""
 
 
 @dataclass(frozen=True, slots=True)

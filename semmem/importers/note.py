@@ -17,6 +17,9 @@ _FENCED = re.compile(r"---[ \t]*\n(?:(.*?)\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", r
 
 _KEY = re.compile(r"^([^\s#\-\[\]{}\"'][^:\n]*):(?=\s|\Z)", re.MULTILINE)
 
+_SAYING = re.compile(r"[^:]+:\s+[^\s\[{\"'|>&*!-]\S*(?:\s+\S+)+\s*")
+"""A line whose value is of several words, and no list, mapping or quoted string."""
+
 _LONGEST = 4_000
 """The most characters of front matter; a longer block is no list of properties."""
 
@@ -48,9 +51,10 @@ def split(text: str) -> tuple[str, str]:
 
 
 def _is_prose(block: str) -> bool:
-    """Return whether the names in a block are of several words, the first of three: "date created" is a property."""
-    words = [len(key.split()) for key in _KEY.findall(block)]
-    return bool(words) and words[0] > 2 and min(words) > 1
+    """Return whether each line is one of sentences with a colon: "date created" and "date of birth" are properties."""
+    names = [len(key.split()) for key in _KEY.findall(block)]
+    says = all(_SAYING.fullmatch(line) for line in block.splitlines() if line.strip())
+    return bool(names) and names[0] > 2 and min(names) > 1 and says
 
 
 def read(raw: str, doubled: Callable[[int, str], None] = lambda line, name: None) -> dict[str, Any]:

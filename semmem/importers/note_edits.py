@@ -58,7 +58,9 @@ def write_back(
             continue
         file = paths.get(note["source"])
         try:
-            reason = _rewrite(file, base["text"], memory.text, seen.get(note["source"])) if file else _CHANGING
+            lacks = base is bare and _lacks_removed(bare["text"], memory.text)
+            when = seen.get(note["source"])
+            reason = _NO_CREDENTIAL if lacks else _rewrite(file, base["text"], memory.text, when) if file else _CHANGING
             if reason is not None:
                 left.append(BadRow(note.where, reason))
                 continue
@@ -66,6 +68,11 @@ def write_back(
         except OSError as error:
             left.append(BadRow(note.where, f"it cannot be written: {error.strerror}."))
     return written, left
+
+
+def _lacks_removed(before: str, after: str) -> bool:
+    """Return whether a line where a credential was removed is gone: the note alone still has it."""
+    return after.count(REMOVED) < before.count(REMOVED)
 
 
 def _rewrite(file: Path, before: str, after: str, seen: tuple[int, int] | None) -> str | None:

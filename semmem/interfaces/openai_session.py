@@ -110,11 +110,12 @@ class SemmemSession:
 
     def _pop(self) -> Any | None:
         while turns := self._turns(1):
+            item = json.loads(turns[0].metadata["item"])  # first: what cannot be read is not forgotten
             try:
                 self._memory.forget(turns[0].id, namespace=self.namespace)
             except NotFound:  # another process has taken it
                 continue
-            return json.loads(turns[0].metadata["item"])
+            return item
         return None
 
 

@@ -117,6 +117,9 @@ _AFTER_WORD = re.compile(
 )
 _CALLED = re.compile(r"pass(?:w|phrase|code|e\b)|pwd|secret|key|token|pin|kennwort|contraseña", re.IGNORECASE)
 """A text without one of these words names no password; this test is cheaper than the full search."""
+_PLAIN_KEY = re.compile(r"\d+|values?|text|content", re.IGNORECASE)
+_OF_DIGITS = re.compile(r"pass(?:word|code|wd)|pwd|kennwort|passwort|(?<![^\W_])pin(?![^\W_])", re.IGNORECASE)
+"""Keys whose credential may be a number; a number of tokens is none."""
 _SHORTEST = 15
 """The fewest characters, none of them blank, of a random string, and of a known format without one of these signs."""
 _SIGNS = ("://", "--", "curl", "asic ")
@@ -161,6 +164,15 @@ def screened(
     if hidden and changed is not None and "text" in changed and any(mask in memory.text for mask in MASKS):
         raise InvalidInput(
             "The new text holds the placeholder of the old text; get the old text with reveal, and change that."
+        )
+    if (
+        hidden
+        and changed is not None
+        and "metadata" in changed
+        and any(one in MASKS for one in memory.metadata.values())
+    ):
+        raise InvalidInput(
+            "The new metadata holds the placeholder of the old text; get the memory with reveal, and change that."
         )
     if screening == "off":
         return draft
@@ -339,14 +351,14 @@ def _strings(value: Any, above: str = "") -> Iterator[str]:
 
 
 def _telling(above: str, key: str) -> str:
-    """Return the key that says most of a value: its own, or one further above that may name a password."""
-    return above if _CALLED.search(above) and not _CALLED.search(key) else key
+    """Return the key that says most of a value: its own, or where that is as plain as "value" the one above it."""
+    return above if above and _PLAIN_KEY.fullmatch(key) else key
 
 
 def _is_read(above: str, value: object) -> bool:
-    """Return whether a value may be a credential: a string, or a number below a key such as "pin"."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return isinstance(value, str) or (number and _CALLED.search(above) is not None)
+    """Return whether a value may be a credential: a string, or a whole number below a key such as "pin"."""
+    number = isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, str) or (number and _OF_DIGITS.search(above) is not None)
 
 
 # ---------------------------------------------------------------------- credentials in a text

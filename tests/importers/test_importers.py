@@ -355,8 +355,9 @@ def test_a_number_in_text_is_the_time_that_the_number_is() -> None:
     assert moment("1777626000") == moment("1777626000000") == moment(1777626000) == MAY
     assert moment("1777626000.000100") == MAY.replace(microsecond=100)
     assert moment("20260501T090000") == moment("2026-05-01 09:00") == MAY
-    with pytest.raises(RowError, match=r"'20260501090000' is not a time"):
-        moment("20260501090000")
+    for day_and_time in ("20260501090000", "202605010900"):
+        with pytest.raises(RowError, match=rf"'{day_and_time}' is not a time"):
+            moment(day_and_time)
 
 
 def test_a_chat_with_times_in_milliseconds_as_text_is_of_2024_and_not_of_1712(tmp_path: Path) -> None:

@@ -292,6 +292,7 @@ def test_sentences_between_two_rules_are_text_and_names_of_two_words_are_front_m
         meeting="---\nMeeting with Ada: budget is 5000\nNext steps: call Bo\n---\nSecond part.\n",
         dated="---\ndate created: 2026-01-01\ndate last opened: 2026-01-02\n---\nText.\n",
         titled="---\nMeeting with Ada: yes\ntitle: Budget\n---\nText.\n",
+        born="---\ndate of birth: 1990-01-01\nparent of this: [a b]\n---\nText.\n",
         nested='---\n"a b c": 1\nd:\n  - e f g: 1\n---\nText.\n',
     )
     items, bad = read(folder)
@@ -300,6 +301,7 @@ def test_sentences_between_two_rules_are_text_and_names_of_two_words_are_front_m
     assert items["dated.md"]["metadata"]["date last opened"] == "2026-01-02"
     assert (items["titled.md"]["title"], items["titled.md"]["text"]) == ("Budget", "Text.")
     assert items["nested.md"]["metadata"]["a b c"] == 1
+    assert items["born.md"]["metadata"]["parent of this"] == ["a b"]
 
 
 def test_a_name_that_front_matter_says_again_is_told_and_its_last_value_counts(tmp_path: Path) -> None:

@@ -158,6 +158,8 @@ def test_a_sensitive_item_is_masked_for_readers_in_metadata_too(mem: semmem.Semm
     assert hidden.metadata == {"source": "openai-agents", "item": MASK}
     assert mem.get(turn.id).tag == mem.get(turn.id, reveal=True).tag
     assert asyncio.run(session.get_items()) == ITEMS[:1]  # as no list of turns has it
+    with pytest.raises(semmem.InvalidInput, match="The new metadata holds the placeholder of the old text; get"):
+        mem.update(turn.id, metadata={**hidden.metadata, "label": "x"})
     mem.update(turn.id, sensitive=False)
     assert asyncio.run(session.get_items()) == ITEMS[:2]
 

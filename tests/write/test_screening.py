@@ -216,7 +216,7 @@ HIDDEN_IN_JSON = [
     {TOKEN: 1},
     {"password": ["hunter2!x"]},
     {"password": {"value": "hunter2!x"}},
-    {"login": {"password": {"of": {"mail": ["hunter2!x"]}}}},
+    {"login": {"password": {"values": [{"text": "hunter2!x"}]}}},
     {"pin": 4815},
 ]
 
@@ -232,7 +232,11 @@ def test_a_credential_is_seen_in_a_key_and_below_one_that_names_it(opened: Any, 
 
 
 def test_numbers_and_words_below_a_key_that_names_no_password_stay(opened: Any) -> None:
-    given = {"tokens": 4815, "max_tokens": 4096, "n": [12345], "token": {"type": "bearer", "on": True}}
+    given = {
+        "tokens": 4815, "max_tokens": 4096, "n": [12345], "token": {"type": "bearer", "on": True, "input": 1234},
+        "max_token": 4096, "pin": {"lat": 48.1372, "lon": 11.5756}, "access_token": {"scopes": ["read:user"]},
+        "password": {"last_changed": "2024-01-01", "length": 1234}, "secret": {"name": "db-prod-1"},
+    }  # fmt: skip
     with noting() as noted:
         assert opened("redact").remember("Tea.", metadata=given).metadata == given
     assert noted == []

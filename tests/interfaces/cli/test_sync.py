@@ -160,10 +160,11 @@ def test_a_note_never_loses_the_credential_that_its_memory_is_without(
     edit("Setup.md", text.replace("Bergen", "Kiel"))
     assert call("sync", str(vault), "--write")[:2] == (0, f"{vault}: 1 written back, 2 unchanged.\n")
     assert note.read_text(encoding="utf-8") == SECRET.replace("Bergen", "Kiel")
-    edit("Setup.md", text.replace("The password", "Her password"))
-    code, out, err = call("sync", str(vault), "--write")
-    assert (code, out) == (0, f"{vault}: 3 unchanged.\n")
-    assert "Setup.md: its memory was edited where a credential is removed from it, so it is not written" in err
+    for line in ("Her password is [removed]!", "The password stands in the vault.", ""):
+        edit("Setup.md", text.replace("The password is [removed]!", line))
+        code, out, err = call("sync", str(vault), "--write")
+        assert (code, out) == (0, f"{vault}: 3 unchanged.\n")
+        assert "Setup.md: its memory was edited where a credential is removed from it, so it is not written" in err
     assert note.read_text(encoding="utf-8") == SECRET.replace("Bergen", "Kiel")
 
 

@@ -47,7 +47,11 @@ def test_a_recall_reweighed_fuses_the_kept_lists_until_a_memory_changes_and_logs
         assert "d" in {hit["id"] for hit in after["hits"]}
 
 
-def test_a_recall_reweighed_after_a_memory_expired_or_ended_to_be_valid_answers_as_a_recall_does(mem: Semmem) -> None:
+def test_a_recall_reweighed_after_a_memory_expired_or_ended_to_be_valid_answers_as_a_recall_does(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("semmem.client.reweigh._LOOK_S", 0.0)
+
     def ids(**arguments: object) -> list[str]:
         return [hit.id for hit in reweigh(mem, **ASKED, recipe="default", **arguments)]
 
