@@ -293,6 +293,13 @@ def test_a_memory_that_becomes_sensitive_takes_the_questions_that_found_it_along
     assert [one.question for one in mem.recalls(namespace="me")] == ["crowns"]
 
 
+def test_a_change_of_a_sensitive_memory_leaves_the_questions_from_which_it_was_excluded(mem: semmem.Semmem) -> None:
+    mem.update("nine", sensitive=True)
+    mem.recall("ferry", exclude=["nine"])
+    mem.update("nine", importance=0.9)
+    assert [one.question for one in mem.recalls()] == ["ferry"]
+
+
 def test_logging_a_recall_waits_for_whoever_makes_one_of_its_memories_sensitive(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -301,7 +301,8 @@ def _take_place(
     if not replaces:
         return set(), set(), {}, {}, {}
     stored_rows = _rows_of_names(connection, "replace_select", replaces)
-    same = {(n, i) for n, i, part, _, *life in stored_rows if part == 0 and tuple(life) == replaces[n, i]}
+    same = {(n, i) for n, i, part, _, _, *life in stored_rows if part == 0 and tuple(life) == replaces[n, i]}
+    shown = {(n, i) for n, i, _, _, is_sensitive, *_ in stored_rows if not is_sensitive}
     row_ids: dict[str, list[int]] = defaultdict(list)
     anew_row_ids: dict[str, list[int]] = defaultdict(list)
     seen_row_ids: dict[str, list[int]] = defaultdict(list)
@@ -337,7 +338,7 @@ def _take_place(
     for namespace in sorted(untitled):
         erase(connection, namespace)  # the saved model may hold titles that are not kept any more
     removal_counts = {}
-    _forget_recalls(connection, hidden)
+    _forget_recalls(connection, by_namespace(r.name for r in rows if r.memory.sensitive and r.name in same & shown))
     names = {n: corrected(connection, n, (), cursor) for n, cursor in earlier.items()}
     for namespace, (forwards, flushed) in deletions.items():
         for statement in ("likeness_forget", "comparison_forget"):  # notes too: others make them under this lock

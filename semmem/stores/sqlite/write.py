@@ -285,9 +285,10 @@ def _take_out(connection: sqlite3.Connection, row: Row) -> tuple[int, int] | Non
     if row.memory.sensitive:
         hide = {"namespace": namespace, "id": id, "payload": os.urandom(16)}
         connection.execute(_SQL["history_hide"], hide)
-        connection.execute(_SQL["purge_recall_log"], {"namespace": namespace, "ids": json.dumps([id])})
+        if not rows[0][7]:  # it becomes sensitive now
+            connection.execute(_SQL["purge_recall_log"], {"namespace": namespace, "ids": json.dumps([id])})
         erase(connection, namespace)
-    return _remove(connection, [row[4:] for row in rows])
+    return _remove(connection, [row[4:7] for row in rows])
 
 
 def _keep(

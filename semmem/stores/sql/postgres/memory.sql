@@ -81,7 +81,7 @@ WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s);
 
 -- replace_select --
 -- Lock the memories to replace, with their parts, in the common order. What a drop takes is gone already.
-SELECT id, part, ord, version, payload, created_at FROM memory
+SELECT id, part, ord, sensitive, version, payload, created_at FROM memory
 WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND <kept>
 ORDER BY id, part FOR UPDATE;
 

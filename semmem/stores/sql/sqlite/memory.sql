@@ -59,7 +59,8 @@ FROM json_each(:names) AS k JOIN memory m ON m.namespace = k.value ->> 0 AND m.i
 
 -- replace_select --
 -- Return the memory to replace, with its parts.
-SELECT version, payload, created_at, part, parts, row, length FROM memory WHERE namespace = :namespace AND id = :id ORDER BY part;
+SELECT version, payload, created_at, part, parts, row, length, sensitive FROM memory
+WHERE namespace = :namespace AND id = :id ORDER BY part;
 
 -- memory_get --
 -- By the caller's ids, whole memories.
