@@ -170,7 +170,8 @@ def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
     where = {"namespace": namespace}
     connection.execute(_SQL["namespace_alone"], where)
     connection.execute(_SQL["drop_setting"], where)
-    connection.execute(_SQL["drop_recall_found"], where)
+    if found := [id for (id,) in connection.execute(_SQL["drop_recall_found"], where)]:  # else no other node is asked
+        connection.execute(_SQL["drop_recalls"], {"recall_ids": found})
     connection.execute(_SQL["drop_recall_log"], where)
     row = connection.execute(_SQL["drop_begin"], where).fetchone()
     erase(connection, namespace)

@@ -105,10 +105,12 @@ DELETE FROM uncompared WHERE namespace = %(namespace)s AND ord IN (
         SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.ord = u.ord) LIMIT %(limit)s);
 
 -- drop_recall_found --
--- Delete the logged recalls that found memories of a namespace that is dropped, also their rows in other namespaces, as
--- purge_recall_log does.
-DELETE FROM recall_log WHERE recall_id IN (
-    SELECT l.recall_id FROM recall_log l WHERE l.namespace = %(namespace)s AND l.hits <> '{}');
+-- Return the logged recalls that found memories of a namespace.
+SELECT recall_id FROM recall_log WHERE namespace = %(namespace)s AND hits <> '{}'::jsonb;
+
+-- drop_recalls --
+-- Delete logged recalls in every namespace: each row has the question, which may quote a memory.
+DELETE FROM recall_log WHERE recall_id = ANY(%(recall_ids)s::text[]);
 
 -- drop_recall_log --
 -- Delete the other logged recalls of a namespace that is dropped.
