@@ -581,13 +581,18 @@ class Pooled:
         def run(connection: Connection) -> T:
             if done and _was_committed(connection, *done[0][0]):
                 return done[0][1]
-            with ExitStack() as stack:
-                with pipelined(connection):
-                    stack.enter_context(connection.transaction())
+            try:
+                with pipelined(connection):  # psycopg's own transaction would wait for BEGIN
+                    connection.execute("BEGIN")
                     cursor = connection.execute(_SQL["transaction_id"])
                 id = only(cursor)
                 result = work(connection)
                 done[:] = [(id, result)]
+                connection.execute("COMMIT")
+            except BaseException:
+                if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
+                    connection.rollback()
+                raise
             return result
 
         return self.run(run)
