@@ -606,7 +606,10 @@ def _was_committed(connection: Connection, id: str, timeline: int) -> bool:
     """
     end = time.monotonic() + _COMMIT_S
     while True:
-        status, now = only(connection.execute(_SQL["transaction_status"], {"id": id, "timeline": timeline}))
+        try:
+            status, now = only(connection.execute(_SQL["transaction_status"], {"id": id, "timeline": timeline}))
+        except psycopg.errors.InvalidParameterValue:  # a number that the server, after a crash, has yet to give
+            return False
         if now == timeline and status != "in progress":
             return bool(status == "committed")
         if now != timeline or time.monotonic() > end:

@@ -193,6 +193,7 @@ def test_the_end_of_a_transaction_whose_connection_is_lost_is_asked_for(
                 if timeline == 1:
                     end()
             assert connection._was_committed(looking, id, 1) is outcome
+        assert connection._was_committed(looking, str(int(id) + 1_000_000), 1) is False  # the server crashed before it
 
 
 def test_a_server_that_restarts_between_two_recalls_and_under_a_write_is_not_noticed(
