@@ -221,8 +221,8 @@ class _Numbers:
     ) -> None:
         """Lock the namespaces, and ask whether drops take what the batch has taken out of them; see ``check_takes``.
 
-        That are row ids of memories that it replaces, from ``least`` on, and versions that it brings back, which were
-        forgotten at ``earliest`` or later.
+        The batch replaces memories with row ids from ``least`` on, and brings back versions that were forgotten at
+        ``earliest`` or later.
         """
         self._lock()
         taken = {n: {"least": least.get(n), "earliest": earliest.get(n)} for n in sorted({*least, *earliest})}
