@@ -294,6 +294,14 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.write.screening._AFTER_WORD": (secrets.credentials, SECRETS),
     "semmem.write.screening._SIGN": (secrets.credentials, SECRETS),
     "semmem.write.screening._UUID": (secrets.credentials, SECRETS),
+    "semmem.write.screening._PLAIN_KEY": (
+        secrets._PLAIN_KEY.fullmatch,
+        (("", "1", ""), ("", "1", "x"), ("", "value", ""), ("text", "s", "")),
+    ),
+    "semmem.write.screening._OF_DIGITS": (
+        secrets._OF_DIGITS.search,
+        (("", "pas", ""), ("", "pass", ""), ("", "pin", ""), ("", "_pi", "n"), ("", "xpin", "")),
+    ),
     "semmem.concepts.aliases._BRACKETS": (
         aliases.acronyms,
         (("", "(", ""), ("", "(ab", ""), ("", "x (ABC) ", ""), ("", "Ab Bc (AB) ", ""), ("a", " ", "(AB)")),
@@ -355,6 +363,16 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.importers.note._KEY": (
         note._is_prose,
         (("", "a", ""), ("", "a b c", ":"), ("", "a\n", ""), ("", "a: ", "x"), ("", "a b c: d\n", "")),
+    ),
+    "semmem.importers.note._SAYING": (
+        note._is_prose,
+        (
+            ("a b c: d e", "f ", "\n"),
+            ("a b c: d", " e", " "),
+            ("a b c: d", " ", ""),
+            ("a b c:", " ", "["),
+            ("a b c: d e\n", "f g h: i j\n", "x"),
+        ),
     ),
     "semmem.importers.note: f'(?:{form})\\\\Z'": (
         read_front_matter,
