@@ -11,7 +11,7 @@ from semmem.client.recall_log import log_context, whole_recall_id
 from semmem.client.recalling import answered
 from semmem.model.filters import at_time, strings
 from semmem.model.store import life_of
-from semmem.model.types import Memory
+from semmem.model.types import Memory, is_valid
 from semmem.read.context import Context, check_budget, composed
 from semmem.read.result import Recall
 from semmem.write.feedback import judge
@@ -58,13 +58,9 @@ def pinned(mem: Connection, namespaces: Sequence[str], out: Collection[str], at:
         then = [life_of(mem.store).version_at(*name, at) for name in names]
         return [memory for memory in then if memory is not None and not memory.sensitive]
     whole = mem.store.whole_memories(names) if names else {}
-    return [whole[name][0] for name in names if name in whole and _is_valid(whole[name][0], datetime.now(UTC))]
-
-
-def _is_valid(memory: Memory, now: datetime) -> bool:
-    """Return whether a memory has begun to be valid, and has not ceased to be."""
-    begins, ends = memory.valid_from, memory.valid_to
-    return (begins is None or begins <= now) and (ends is None or ends > now)
+    found = [whole[name][0] for name in names if name in whole]
+    now = datetime.now(UTC)
+    return [memory for memory in found if is_valid(memory.valid_from, memory.valid_to, now)]
 
 
 def feedback(

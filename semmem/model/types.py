@@ -41,6 +41,7 @@ __all__ = [
     "SortBy",
     "SourceType",
     "bound_rejected",
+    "is_valid",
     "masked",
     "source_type_of",
     "unhashed",
@@ -194,6 +195,11 @@ class Memory:
                 value = dict(value)
             out[f.name] = value
         return out
+
+
+def is_valid(valid_from: datetime | None, valid_to: datetime | None, at: datetime) -> bool:
+    """Return whether a memory with these times has begun to be valid at a time, and has not ceased to be."""
+    return (valid_from is None or valid_from <= at) and (valid_to is None or valid_to > at)
 
 
 NOTE_HASH = "note_hash"

@@ -19,6 +19,7 @@ from semmem.importers.turn_points import decisions_in, open_points_in
 from semmem.interfaces.coding_agents.source import Source
 from semmem.interfaces.coding_agents.visits import Visit
 from semmem.interfaces.scope import Scope
+from semmem.model.types import is_valid
 from semmem.read.context import tokens
 from semmem.text.passages import sentence_spans
 from semmem.write.screening import redacted
@@ -132,9 +133,8 @@ def _newest(source: Source, namespace: str) -> Iterator[Mapping[str, Any]]:
 
 def _is_shown(memory: Mapping[str, Any]) -> bool:
     """Return whether a memory may be shown to whoever begins: it is not sensitive, and valid now."""
-    now = datetime.now(UTC)
     begins, ends = (value and datetime.fromisoformat(value) for value in map(memory.get, ("valid_from", "valid_to")))
-    return not memory.get("sensitive") and not (begins and begins > now) and not (ends and ends <= now)
+    return not memory.get("sensitive") and is_valid(begins, ends, datetime.now(UTC))
 
 
 def _threads(memories: Iterable[Mapping[str, Any]]) -> dict[str, list[_Turn]]:

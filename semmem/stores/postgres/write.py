@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -61,50 +61,50 @@ def write(
     connection.execute(_SQL["by_index"])
     ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
     wholes = [r for r in ordered if r.part == 0]
-    place = _Numbers(connection, rows, numbers)
-    replaced, stale, removal_counts, seen_by_namespace, names = _take_place(connection, ordered, place)
+    row_numbers = _Numbers(connection, rows, numbers)
+    replaced = _replace(connection, ordered, row_numbers)
     if restorations := [row for row in wholes if row.restores]:
-        place.takes(earliest=take_back(connection, restorations))
-    writable = [r for r in wholes if r.name not in stale]
-    cursors = [place.send(some) for some in _in_turns(writable)]
+        row_numbers.ask_drops(earliest=take_back(connection, restorations))
+    writable = [r for r in wholes if r.name not in replaced.stale]
+    cursors = [row_numbers.send(some) for some in _in_turns(writable)]
     grounds = (
         {} if backlog is None else {n: ask_grounds(connection, n, rows) for n in by_namespace(r.name for r in writable)}
     )
     row_ids, lived_before = _stored(cursors, writable)
-    place.check_takes()
+    row_numbers.check_drops()
     new = {(namespace, id) for namespace, id, _ in row_ids}
     restored = rows_by_namespace([row for row in restorations if row.name in new]).items()
     sent(connection, "history_seen", ((namespace, _seen(rows)) for namespace, rows in restored))
-    for namespace, seen_rows in seen_by_namespace.items():
+    for namespace, seen_rows in replaced.seen.items():
         see_again(connection, namespace, seen_rows)
     unstored = [r for r in writable if r.name not in new]
     corroborated = firsts(connection, [r for r in unstored if r.merges])
     unchanged, conflicts = _compare(connection, [r for r in unstored if r.name not in corroborated])
-    conflicts |= stale
+    conflicts |= replaced.stale
     check_conflicts(conflicts, on_conflict)
-    row_ids |= _stored([place.send([r for r in ordered if r.part > 0 and r.name in new])])[0]
+    row_ids |= _stored([row_numbers.send([r for r in ordered if r.part > 0 and r.name in new])])[0]
     keys = _likeness_keys(wholes, new, row_ids)
     similar_cursors = {} if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
-    news = _new_rows(ordered, new, row_ids, replaced, removal_counts)
+    news = _new_rows(ordered, new, row_ids, replaced)
     index_cursors: dict[str, tuple[Cursor, Cursor | None]] = {}
     if backlog is not None:
         for rows_ in news:
             check_grounds(connection, grounds[rows_.namespace], rows_)
             index_cursors[rows_.namespace] = index_few(connection, rows_, bulk)
     elif news:
-        held = index_many(connection, news, place.last, bulk)
+        held = index_many(connection, news, row_numbers.last, bulk)
         if numbers is not None:  # the row ids were reserved some time ago
-            _mark_made(connection, news, numbers, place.last, held)
+            _mark_made(connection, news, numbers, row_numbers.last, held)
     _number_anew(connection, wholes, news)
-    for namespace, hidden in names.items():
-        drop_unmentioned(connection, namespace, hidden)
+    for namespace, corrected_keys in replaced.corrected.items():
+        drop_unmentioned(connection, namespace, corrected_keys)
     for namespace, ids in by_namespace(lived_before).items():
         part(connection, namespace, ids)
     if backlog is None:  # from here on each namespace is locked
         check_merged(connection, [r for r in writable if r.merges and r.name in new])
         similar_cursors = ask_similar(connection, keys)
     named = {(n, row_ids[n, id, 0]): (n, id) for n, id in new}
-    fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
+    fates_ = frozenset(new - replaced.names), frozenset(unchanged), frozenset(conflicts)
 
     def written() -> Written:
         memories: dict[tuple[str, str], Memory] = {}
@@ -118,7 +118,7 @@ def write(
             for row_id, rows in similar_of(cursor).items()
         }
         fields: dict[str, Any] = {"memories": memories, "corroborated": corroborated, "similar": alike}
-        return Written(*fates_, row_ids, frozenset(replaced), **fields)
+        return Written(*fates_, row_ids, frozenset(replaced.names), **fields)
 
     return written
 
@@ -127,8 +127,7 @@ def _new_rows(
     rows: Sequence[Row],
     new: Collection[_Name],
     row_ids: Mapping[tuple[str, str, int], int],
-    replaced: Collection[_Name],
-    removals: Mapping[str, tuple[int, int]],
+    replaced: _Replaced,
 ) -> list[NewRows]:
     """Return the new rows from which data are derived and what they change, by namespace, in order."""
     news = []
@@ -136,8 +135,8 @@ def _new_rows(
         derived = (row for row in own if row.extraction is not None or row.memory.sensitive)
         if not (stored := sorted(((row_ids[(*r.name, r.part)], r) for r in derived), key=lambda pair: pair[0])):
             continue
-        count = _total(stored, removals.get(namespace, (0, 0)))
-        fates = fates_of_rows((row for row in own if row.part == 0), replaced)
+        count = _total(stored, replaced.removal_counts.get(namespace, (0, 0)))
+        fates = fates_of_rows((row for row in own if row.part == 0), replaced.names)
         news.append(NewRows(namespace, stored, count, fates))
     return news
 
@@ -184,7 +183,7 @@ def numbers_for(connection: Connection, rows: Sequence[Row]) -> dict[str, int]:
     common = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
     before = {}
     sizes = ((namespace, {**common, "count": size}) for namespace, size in sorted(count.items()))
-    for namespace, cursor in sent(connection, "row_ids_take", sizes).items():
+    for namespace, cursor in sent(connection, "row_ids_reserve", sizes).items():
         last, language = only(cursor)
         check_language(namespace, language, rows[0].language)  # now, and not after everything was written
         before[namespace] = last - count[namespace]
@@ -213,38 +212,38 @@ class _Numbers:
         self._places = {
             (*row.name, row.part): place for own in rows_by_namespace(rows).values() for place, row in enumerate(own, 1)
         }
-        self._taken = False
-        self._takes: list[Cursor] = []
+        self._is_reserved = False
+        self._drops: list[Cursor] = []
 
-    def takes(
+    def ask_drops(
         self, least: Mapping[str, int] = MappingProxyType({}), earliest: Mapping[str, datetime] = MappingProxyType({})
     ) -> None:
-        """Lock the namespaces, and ask whether drops take what the batch has taken out of them; see ``check_takes``.
+        """Lock the namespaces, and ask whether drops take what the batch has taken out of them; see ``check_drops``.
 
         The batch replaces memories with row ids from ``least`` on, and brings back versions that were forgotten at
         ``earliest`` or later.
         """
         self._lock()
         taken = {n: {"least": least.get(n), "earliest": earliest.get(n)} for n in sorted({*least, *earliest})}
-        self._takes += sent(self._connection, "namespace_takes", taken.items()).values()
+        self._drops += sent(self._connection, "namespace_drops", taken.items()).values()
 
-    def check_takes(self) -> None:
+    def check_drops(self) -> None:
         """Raise SerializationFailure, which repeats the batch, where a drop takes what it would store anew."""
-        if any(is_taken for cursor in self._takes for (is_taken,) in cursor.fetchall()):
+        if any(is_taken for cursor in self._drops for (is_taken,) in cursor.fetchall()):
             raise SerializationFailure("The namespace was dropped while memories of it were changed.")
 
     def _lock(self) -> None:
         """Lock the rows of the namespaces, in order, until the commit."""
         if self._before is None:
-            self._take()
+            self._reserve()
             return
         sent(self._connection, "namespace_own", ((namespace, {}) for namespace in sorted(self._count)))
 
-    def _take(self) -> None:
-        if not self._taken:
+    def _reserve(self) -> None:
+        if not self._is_reserved:
             counts = ((namespace, {"count": count, **self._common}) for namespace, count in sorted(self._count.items()))
-            sent(self._connection, "row_ids_take", counts)
-            self._taken = True
+            sent(self._connection, "row_ids_reserve", counts)
+            self._is_reserved = True
 
     @property
     def last(self) -> dict[str, int]:
@@ -255,7 +254,7 @@ class _Numbers:
     def send(self, rows: Sequence[Row]) -> dict[str, Cursor]:
         """Store those of ``rows`` whose ids are new; return the cursors of each namespace."""
         if rows and self._before is None:
-            self._take()
+            self._reserve()
         columns = ((namespace, self._columns(namespace, own)) for namespace, own in rows_by_namespace(rows).items())
         return sent(self._connection, "memory_insert", columns)
 
@@ -286,68 +285,94 @@ def _stored(
     return row_ids, lived_before
 
 
-def _take_place(
-    connection: Connection, rows: Sequence[Row], numbers: _Numbers
-) -> tuple[set[_Name], set[_Name], dict[str, tuple[int, int]], dict[str, Any], dict[str, NDArray[np.int64]]]:
-    """Remove the memories that ``rows`` replace, if they have not changed; the history keeps them.
+@dataclass(frozen=True)
+class _Replaced:
+    """The memories that a batch replaces; nothing else is stored of it yet."""
 
-    Returns the names removed; the names whose memory has changed or gone; and by namespace the number and length of the
-    removed memories, how often those were seen that say the same as before, and the keys of corrected names in those
-    that become sensitive. No history keeps one that is only made anew.
+    names: set[_Name] = field(default_factory=set)
+    """Those that were removed."""
+    stale: set[_Name] = field(default_factory=set)
+    """Those that have changed or gone since the batch was made."""
+    removal_counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The number and the length of the removed memories, by namespace."""
+    seen: dict[str, Any] = field(default_factory=dict)
+    """How often those were seen that say the same as before, by namespace."""
+    corrected: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    """The keys of corrected names in those that become sensitive, by namespace."""
+
+
+def _replace(connection: Connection, rows: Sequence[Row], numbers: _Numbers) -> _Replaced:
+    """Remove the memories that ``rows`` replace, if they have not changed.
+
+    The history keeps them, but not those that are only made anew.
     """
-    replaces = {r.name: r.replaces for r in rows if r.part == 0 and r.replaces is not None}
-    anew_names = {r.name for r in rows if r.part == 0 and r.made_anew}
-    as_before = {r.name for r in rows if r.part == 0 and not r.retells}
+    wholes = [row for row in rows if row.part == 0]
+    replaces = {row.name: row.replaces for row in wholes if row.replaces is not None}
     if not replaces:
-        return set(), set(), {}, {}, {}
+        return _Replaced()
     stored_rows = _rows_of_names(connection, "replace_select", replaces)
     same = {(n, i) for n, i, part, _, _, *life in stored_rows if part == 0 and tuple(life) == replaces[n, i]}
     shown = {(n, i) for n, i, _, _, is_sensitive, *_ in stored_rows if not is_sensitive}
-    row_ids: dict[str, list[int]] = defaultdict(list)
-    anew_row_ids: dict[str, list[int]] = defaultdict(list)
-    seen_row_ids: dict[str, list[int]] = defaultdict(list)
-    versions = rows[0].versions
-    for namespace, id, _, row_id, *_ in stored_rows:
-        if (namespace, id) in same:
-            row_ids[namespace].append(row_id)
-        if (namespace, id) in anew_names:
-            anew_row_ids[namespace].append(row_id)
-        if (namespace, id) in as_before:
-            seen_row_ids[namespace].append(row_id)
-    who_did: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in rows:
-        if row.part == 0 and row.changed_by is not None:
-            who_did[row.name[0]][row.name[1]] = row.changed_by
-    trims: dict[str, Cursor | None] = {}
-    untitled: set[str] = set()
-    earlier: dict[str, Cursor] = {}
-    hidden = by_namespace(row.name for row in rows if row.memory.sensitive and row.name in same)
-    for namespace, some in row_ids.items():
-        history_row_ids = sorted({*some}.difference(anew_row_ids[namespace]))
-        if history_row_ids:
-            trims[namespace] = keep(connection, namespace, history_row_ids, by=who_did[namespace], versions=versions)
-        if namespace in hidden:
-            earlier[namespace] = earlier_entries(connection, namespace, hidden[namespace])
-            hide = {"namespace": namespace, "ids": hidden[namespace], "payload": os.urandom(16)}
-            connection.execute(_SQL["history_hide"], hide)
-            untitled.add(namespace)
-    seen_by_namespace = {n: seen_counts(connection, n, some) for n, some in seen_row_ids.items() if some}
+    hidden = [row for row in wholes if row.memory.sensitive and row.name in same]
+
+    row_ids = _row_ids_of(stored_rows, same)
+    anew = _row_ids_of(stored_rows, {row.name for row in wholes if row.made_anew})
+    past = {namespace: sorted({*some}.difference(anew.get(namespace, ()))) for namespace, some in row_ids.items()}
+    trims = _keep_versions(connection, wholes, past)
+    hidden_names = by_namespace(row.name for row in hidden)
+    earlier = {namespace: _hide_versions(connection, namespace, ids) for namespace, ids in hidden_names.items()}
+    told = _row_ids_of(stored_rows, {row.name for row in wholes if not row.retells})
+    seen = {namespace: seen_counts(connection, namespace, some) for namespace, some in told.items()}
     deletions = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in row_ids.items()}
-    numbers.takes(least={namespace: min(some) for namespace, some in row_ids.items()})
-    untitled |= {n for n, trim in trims.items() if trim is not None and trim.rowcount > 0}  # the deletions waited
-    for namespace in sorted(untitled):
+    numbers.ask_drops(least={namespace: min(some) for namespace, some in row_ids.items()})
+    trimmed = {namespace for namespace, trim in trims.items() if trim.rowcount > 0}  # the deletions waited
+    for namespace in sorted(trimmed | earlier.keys()):
         erase(connection, namespace)  # the saved model may hold titles that are not kept any more
+    _forget_recalls(connection, by_namespace(row.name for row in hidden if row.name in shown))
+    corrected_keys = {namespace: corrected(connection, namespace, (), cursor) for namespace, cursor in earlier.items()}
     removal_counts = {}
-    _forget_recalls(connection, by_namespace(r.name for r in rows if r.memory.sensitive and r.name in same & shown))
-    names = {n: corrected(connection, n, (), cursor) for n, cursor in earlier.items()}
     for namespace, (forwards, flushed) in deletions.items():
         for statement in ("likeness_forget", "comparison_forget"):  # notes too: others make them under this lock
             connection.execute(_SQL[statement], {"namespace": namespace, "ords": row_ids[namespace]})
         clear_postings(connection, namespace, flushed)
         removal_counts[namespace] = len(forwards), sum(n for _, n, _ in forwards)
-    for namespace, ids in by_namespace(r.name for r in rows if r.retells and r.name in same).items():
+    for namespace, ids in by_namespace(row.name for row in wholes if row.retells and row.name in same).items():
         part(connection, namespace, ids)
-    return same, replaces.keys() - same, removal_counts, seen_by_namespace, names
+    return _Replaced(same, replaces.keys() - same, removal_counts, seen, corrected_keys)
+
+
+def _row_ids_of(stored_rows: Iterable[tuple[Any, ...]], names: Collection[_Name]) -> dict[str, list[int]]:
+    """Return the row ids of the memories with these names, by namespace."""
+    row_ids: dict[str, list[int]] = defaultdict(list)
+    for namespace, id, _, row_id, *_ in stored_rows:
+        if (namespace, id) in names:
+            row_ids[namespace].append(row_id)
+    return dict(row_ids)
+
+
+def _keep_versions(
+    connection: Connection, wholes: Sequence[Row], row_ids: Mapping[str, Sequence[int]]
+) -> dict[str, Cursor]:
+    """Put versions into the history; return the cursors that delete those beyond the limit of a memory."""
+    changed_by: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in wholes:
+        if row.changed_by is not None:
+            namespace, id = row.name
+            changed_by[namespace][id] = row.changed_by
+    trims = {}
+    for namespace, some in row_ids.items():
+        by = changed_by[namespace]
+        trim = keep(connection, namespace, some, by=by, versions=wholes[0].versions) if some else None
+        if trim is not None:
+            trims[namespace] = trim
+    return trims
+
+
+def _hide_versions(connection: Connection, namespace: str, ids: Sequence[str]) -> Cursor:
+    """Mask the earlier versions of memories that become sensitive; return the cursor of their entries until then."""
+    entries = earlier_entries(connection, namespace, ids)
+    connection.execute(_SQL["history_hide"], {"namespace": namespace, "ids": ids, "payload": os.urandom(16)})
+    return entries
 
 
 def _forget_recalls(connection: Connection, hidden: Mapping[str, Sequence[str]]) -> None:

@@ -15,7 +15,7 @@ NOT EXISTS (SELECT FROM namespace d JOIN change c ON c.namespace = d.namespace A
 -- A cast that fails, with these words, where the namespace of the row is being moved; see errors.py.
 CASE WHEN still IS NOT NULL THEN ('namespace_is_still: ' || state)::integer END
 
--- row_ids_take --
+-- row_ids_reserve --
 -- Reserve row ids for memories and parts; the first call creates the namespace's row. Returns the last row id. Another
 -- derivation version than before gets a mark at the first of the row ids; of too many marks all before it become one,
 -- of nobody known. The marks are put together as text, for jsonb_build_array is not immutable and Citus allows nothing
@@ -62,7 +62,7 @@ SELECT ords, dropping, <unmoved> FROM namespace WHERE namespace = %(namespace)s 
 -- Take that lock, and one that namespace_hold waits for: what is written under that names no memory that is gone for good.
 SELECT ords, dropping, <unmoved> FROM namespace WHERE namespace = %(namespace)s FOR UPDATE;
 
--- namespace_takes --
+-- namespace_drops --
 -- Return, under that lock, whether a drop takes one of these row ids, or a version that was put into the history then.
 SELECT n.dropping >= %(least)s::bigint OR n.dropping IS NOT NULL AND %(earliest)s::timestamptz <= (
     SELECT max(c.at) FROM change c WHERE c.namespace = %(namespace)s AND c.kind = 'dropped')
