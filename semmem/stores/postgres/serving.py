@@ -11,7 +11,8 @@ from psycopg import Error
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import StoreError
-from semmem.model.store.serving import KeyRows, another_request, still_at_work
+from semmem.model.store.serving import KeyRows, another_request
+from semmem.stores.kept_answers import Answer, wait_for_claim
 from semmem.stores.postgres.connection import Interrupted
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
@@ -24,9 +25,6 @@ __all__ = ["PostgresServing"]
 _SQL = statements("postgres")
 
 _TRIES = 6
-_PATIENCE_S = 5.0
-"""Seconds to wait for another server that is at work on the same request."""
-_PAUSE_S = 0.05
 
 
 class PostgresServing:
@@ -40,17 +38,14 @@ class PostgresServing:
     ) -> tuple[str, bool]:
         """Return the kept answer for ``key``, or that of ``work``; see ServingStore."""
         row = {"key": key, "request": request, "answers_days": keep_days}
-        answer, unscrubbed, found = self._together(row, work) if together else self._apart(row, work)
-        if unscrubbed:
+        answer = self._together(row, work) if together else self._apart(row, work)
+        if answer.unscrubbed:
             self._store.scrub()
             self._store.execute("answered_scrubbed", row)
-        return answer, found
+        return answer.text, answer.found
 
-    def _together(self, row: dict[str, Any], work: Callable[[], str]) -> tuple[str, bool, bool]:
-        """Do ``work`` and keep its answer in one transaction.
-
-        Returns the answer, whether the files are to be rewritten, and whether the answer was kept before.
-        """
+    def _together(self, row: dict[str, Any], work: Callable[[], str]) -> Answer:
+        """Do ``work`` and keep its answer in one transaction."""
         for attempt in range(_TRIES):
             unscrubbed = False
             try:
@@ -58,13 +53,13 @@ class PostgresServing:
                     connection.execute(_SQL["answered_patience"])
                     _claim(connection, "answered_lock", row)
                     if kept := _kept(connection, row):
-                        return *kept, True
+                        return kept
                     try:
-                        answer = work()
+                        text = work()
                     finally:
                         unscrubbed = whole.unscrubbed
-                    _keep(connection, row, answer, unscrubbed=unscrubbed)
-                return answer, unscrubbed, False
+                    _keep(connection, row, answer := Answer(text, unscrubbed, found=False))
+                return answer
             except (Interrupted, Error) as error:  # a lost connection may have committed; the next try finds out
                 cause = error.__cause__ if isinstance(error, Interrupted) else error
                 if attempt == _TRIES - 1 or not isinstance(cause, Error) or not self._store.passing(cause):
@@ -77,7 +72,7 @@ class PostgresServing:
                 raise
         raise AssertionError("unreachable")
 
-    def _apart(self, row: dict[str, Any], work: Callable[[], str]) -> tuple[str, bool, bool]:
+    def _apart(self, row: dict[str, Any], work: Callable[[], str]) -> Answer:
         """Do ``work`` once, and keep its answer afterwards; see ``_together``.
 
         The claim is held beside the pool, because ``work`` takes connections of the pool: where others hold them for
@@ -89,11 +84,11 @@ class PostgresServing:
             except Error as error:
                 raise self._store.told(error) from error
             if kept := self._store.run(lambda c: _kept(c, row)):
-                return *kept, True
-            answer = work()
+                return kept
+            answer = Answer(work(), unscrubbed=False, found=False)
             with suppress(StoreError, Error):  # what is done is done, whether or not its answer can be kept
-                self._store.transaction(lambda c: _keep(c, row, answer, unscrubbed=False))
-            return answer, False, False
+                self._store.transaction(lambda c: _keep(c, row, answer))
+            return answer
 
     def key_list(self) -> KeyRows:
         """Return every key."""
@@ -129,15 +124,11 @@ class PostgresServing:
 
 def _claim(connection: Connection, lock: str, row: dict[str, Any]) -> None:
     """Claim an Idempotency-Key. Raises LimitExceeded where another server has it for too long."""
-    end = time.monotonic() + _PATIENCE_S
-    while not only(connection.execute(_SQL[lock], row))[0]:
-        if time.monotonic() > end:
-            raise still_at_work()
-        time.sleep(_PAUSE_S)
+    wait_for_claim(lambda: bool(only(connection.execute(_SQL[lock], row))[0]))
 
 
-def _kept(connection: Connection, row: dict[str, Any]) -> tuple[str, bool] | None:
-    """Return the answer that is kept for an Idempotency-Key, if there is one, and whether files are to be rewritten.
+def _kept(connection: Connection, row: dict[str, Any]) -> Answer | None:
+    """Return the answer that is kept for an Idempotency-Key, if there is one.
 
     Raises InvalidInput where it is that of another request.
     """
@@ -146,10 +137,10 @@ def _kept(connection: Connection, row: dict[str, Any]) -> tuple[str, bool] | Non
         return None
     if bytes(kept[0]) != row["request"]:
         raise another_request()
-    return str(kept[1]), bool(kept[2])
+    return Answer(str(kept[1]), bool(kept[2]), found=True)
 
 
-def _keep(connection: Connection, row: dict[str, Any], answer: str, *, unscrubbed: bool) -> None:
+def _keep(connection: Connection, row: dict[str, Any], answer: Answer) -> None:
     """Keep an answer, in the caller's transaction."""
-    connection.execute(_SQL["answered_set"], {**row, "answer": answer, "unscrubbed": unscrubbed})
+    connection.execute(_SQL["answered_set"], {**row, "answer": answer.text, "unscrubbed": answer.unscrubbed})
     connection.execute(_SQL["answered_few"], row)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.model.errors import LimitExceeded, StoreError
 from semmem.model.store.serving import KeyRows, another_request, rates_unshared, still_at_work
+from semmem.stores.kept_answers import Answer, wait_for_claim
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.write import microsecond
 
@@ -22,18 +22,14 @@ __all__ = ["SqliteServing"]
 
 _SQL = statements("sqlite")
 _DAY = 86_400_000_000
-_PATIENCE_S = 5.0
-"""Seconds to wait for another server that is at work on the same request."""
-_PAUSE_S = 0.05
 
 
 class _Kept(Exception):
     """Another process has kept an answer meanwhile."""
 
-    def __init__(self, answer: str, unscrubbed: bool) -> None:
-        super().__init__(answer, unscrubbed)
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer)
         self.answer = answer
-        self.unscrubbed = unscrubbed
 
 
 class SqliteServing:
@@ -59,38 +55,40 @@ class SqliteServing:
                 return
             if kept[0] != request:
                 raise another_request()
-            raise _Kept(kept[1], bool(kept[2]))
+            raise _Kept(Answer(kept[1], bool(kept[2]), found=True))
 
-        def keep(connection: sqlite3.Connection, answer: str, unscrubbed: bool) -> None:
-            connection.execute(_SQL["answered_set"], {**row, "answer": answer, "unscrubbed": unscrubbed})
+        def keep(connection: sqlite3.Connection) -> None:
+            kept = {**row, "answer": answer.text, "unscrubbed": answer.unscrubbed}
+            connection.execute(_SQL["answered_set"], kept)
             connection.execute(_SQL["answered_few"], row)
 
-        unscrubbed = found = False
+        unscrubbed = False
         try:
             if together:
                 self._store._run(check)
                 with self._store.whole(check) as whole:
                     try:
-                        answer = work()
+                        text = work()
                     finally:
                         unscrubbed = whole.unscrubbed
-                    self._store._writing(lambda c: keep(c, answer, unscrubbed))
+                    answer = Answer(text, unscrubbed, found=False)
+                    self._store._writing(keep)
             else:
                 with self._claimed(key):
                     self._store._run(check)
-                    answer = work()
+                    answer = Answer(work(), unscrubbed=False, found=False)
                     with suppress(StoreError, sqlite3.Error):  # what is done is done, whether or not that can be kept
-                        self._store._writing(lambda c: keep(c, answer, False))
+                        self._store._writing(keep)
         except _Kept as kept:
-            answer, unscrubbed, found = kept.answer, kept.unscrubbed, True
+            answer = kept.answer
         except BaseException:
             if unscrubbed:  # nothing was forgotten now, but an earlier call may have left it
                 self._store.scrub()
             raise
-        if unscrubbed:
+        if answer.unscrubbed:
             self._store.scrub()
             self._store._writing(lambda c: c.execute(_SQL["answered_scrubbed"], row))
-        return answer, found
+        return answer.text, answer.found
 
     @contextmanager
     def _claimed(self, key: bytes) -> Iterator[None]:
@@ -98,16 +96,16 @@ class SqliteServing:
 
         Raises LimitExceeded where another server has it for too long.
         """
-        end = time.monotonic() + _PATIENCE_S
-        with ExitStack() as claim:
-            while True:
+        with ExitStack() as held:
+
+            def claim() -> bool:
                 try:
-                    claim.enter_context(self._store.held(f"request-{key.hex()[:16]}", still_at_work))
-                    break
+                    held.enter_context(self._store.held(f"request-{key.hex()[:16]}", still_at_work))
                 except LimitExceeded:
-                    if time.monotonic() > end:
-                        raise
-                time.sleep(_PAUSE_S)
+                    return False
+                return True
+
+            wait_for_claim(claim)
             yield
 
     def key_list(self) -> KeyRows:

@@ -10,7 +10,7 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import LimitExceeded
-from semmem.stores.postgres import serving
+from semmem.stores import kept_answers
 from tests.stores.audit import connections_left, sql
 
 CLAIM = "FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE locktype = 'advisory' AND datname = "
@@ -72,7 +72,7 @@ def test_a_verb_whose_answer_cannot_be_kept_has_succeeded_all_the_same(store_url
 def test_a_claim_for_a_verb_of_one_transaction_and_one_for_any_other_exclude_each_other(
     store_url: str, monkeypatch: pytest.MonkeyPatch, first: bool, second: bool
 ) -> None:
-    monkeypatch.setattr(serving, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(kept_answers, "_PATIENCE_S", 0.0)
     with (
         semmem.connect(store_url, embedder="hashing") as mem,
         semmem.connect(store_url, embedder="hashing") as other,
