@@ -319,8 +319,12 @@ def test_an_interrupted_run_keeps_what_it_has_stored_and_removes_what_it_stored_
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # processes of their own, on a machine that may be busy
-def test_a_run_measures_every_part_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_a_run_measures_every_part_and_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("onnxruntime")
+    monkeypatch.setattr(ours, "_SAMPLE", 4)
+    monkeypatch.setattr(ours, "_COLD", 1)
     folder = tmp_path / "bench"
     few = ["--questions", "3", "--rounds", "1", "--beside", "bm25s + numpy", "--out", str(folder)]
     done = CliRunner().invoke(app, ["bench", "--sizes", "60", *few])
