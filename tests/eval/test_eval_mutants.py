@@ -34,7 +34,10 @@ IMPORT = "from semmem.one import larger\n\n\n"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout of one module and two tests; pytest runs them without the plug-ins that take a second to import."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_timeout")
     root = tmp_path / "project"
     (root / "semmem").mkdir(parents=True)
     (root / "tests").mkdir()

@@ -12,7 +12,7 @@ import eval.datasets as datasets
 import semmem
 
 ROOT = Path(os.environ.get("SEMMEM_EVAL_DATA") or Path(__file__).parents[2] / ".." / "shared" / "data")
-QUESTIONS = 15
+QUESTIONS = 6
 
 
 @pytest.mark.slow

@@ -95,10 +95,10 @@ def test_some_hundred_random_recalls_of_many_legs_about_few_memories_contradict_
     [LINKED, (*LAPSED, *AGED, *APART, *THEN), HARDER, CROWDED],
     ids=["linked", "others", "harder", "crowded"],
 )
-def test_a_thousand_random_recalls_contradict_no_class_in_each_kind_of_world(worlds: tuple[str, ...]) -> None:
-    tally = run(range(2_000_000, 2_001_000), worlds=worlds)
+def test_four_hundred_random_recalls_contradict_no_class_in_each_kind_of_world(worlds: tuple[str, ...]) -> None:
+    tally = run(range(2_000_000, 2_000_400), worlds=worlds)
     assert tally.contradictions == []
-    assert (tally.cases, set(tally.seen)) == (1_000, ALL_SEEN)
+    assert (tally.cases, set(tally.seen)) == (400, ALL_SEEN)
 
 
 @pytest.mark.slow

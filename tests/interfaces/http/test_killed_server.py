@@ -20,7 +20,7 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 
-MOMENTS = int(os.environ.get("SEMMEM_TEST_KILLS", "8"))
+MOMENTS = int(os.environ.get("SEMMEM_TEST_KILLS", "6"))
 """Kills a store; the moments are spread over the time that a write takes."""
 
 BODY = {"session": "s", "messages": [{"role": "user", "content": f"Line {n} of a chat."} for n in range(40)]}
