@@ -101,7 +101,7 @@ _ALIKE = "The ferry to the island leaves at noon from the old harbour, and the g
 @example([{"text": _ALIKE, "id": "0"}, {"text": _ALIKE + " Today too.", "id": "Å"}])
 @example([{"text": _ALIKE, "id": "a", "created_at": MAY}, {"text": _ALIKE, "id": "b", "created_at": MAY}])
 @example([{"text": _ALIKE, "id": "b", "created_at": MAY}, {"text": _ALIKE, "id": "a", "created_at": MAY}])
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(memories=st.lists(_MEMORY, min_size=1, max_size=4, unique_by=lambda one: one["id"]))
 def test_export_import_export_gives_the_same_bytes(mem: Semmem, tmp_path: Path, memories: list[dict[str, Any]]) -> None:
     path, where = tmp_path / "all.jsonl", f"n{next(_numbers)}"

@@ -54,7 +54,7 @@ def test_a_recall_again_is_the_recall_by_that_recipe_without_asking_a_leg(mem: s
     mem.link("k", "supersedes", mem.recall("ferry tide", limit=3)[2].id)
     rng = random.Random(7)
     answered = refused = 0
-    for _ in range(60):
+    for _ in range(30):
         question, limit, offset = rng.choice(QUESTIONS), rng.choice((1, 5, 20)), rng.choice((0, 0, 3))
         how: dict[str, Any] = {
             "limit": limit,
@@ -74,7 +74,7 @@ def test_a_recall_again_is_the_recall_by_that_recipe_without_asking_a_leg(mem: s
         assert again.confidence == anew.confidence
         assert again.reach.as_dict() == anew.reach.as_dict()
         answered += 1
-    assert answered > 30
+    assert answered > 15
     assert refused > 0
 
 

@@ -152,7 +152,7 @@ def stored(mem: Semmem, namespace: str) -> list[Any]:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(item, min_size=1, max_size=8), st.randoms(use_true_random=False), st.integers(1, 3))
 def test_any_order_batches_and_writers_store_the_same_rows_with_or_without_maintain(
     store_url: str, items: list[dict[str, Any]], chance: random.Random, writers: int
