@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -124,14 +125,20 @@ def join(urls: tuple[str, ...]) -> None:
 def _let_have_daemons(cluster: Cluster) -> None:
     """Give the servers, which can have 8 workers, one for the daemon of Citus in each database, and some to spare.
 
-    Where there is none left, a shard that is split or moved waits for one without an end.
+    Where there is none left, a shard that is split or moved waits for one without an end. What a killed node has left
+    prepared keeps its locks until the daemon looks for it, which is each minute where nobody says otherwise.
     """
     for url in cluster.urls:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET max_worker_processes = 100")
-    for node in range(len(cluster.urls)):
+            connection.execute("ALTER SYSTEM SET citus.recover_2pc_interval = '2s'")
+
+    def again(node: int) -> None:
         cluster.do("kill", node)
         cluster.do("start", node)
+
+    with ThreadPoolExecutor(len(cluster.urls)) as pool:
+        list(pool.map(again, range(len(cluster.urls))))
 
 
 @contextmanager
