@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 from contextlib import ExitStack
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from semmem.stores.postgres import postings
 from semmem.write.ingest import Ingest
 from tests.stores.resident.trio import QUESTIONS, Trio, answer, change, opened, recalled
 from tests.stores.test_stale_parts import LONG, cut_shorter
+from tests.waiting import until
 
 pytestmark = pytest.mark.nodes
 
@@ -49,16 +49,18 @@ def test_writers_beside_readers_are_never_missed(module_url: str, space: str) ->
         for reader in readers:
             reader.start()
         chance = random.Random(7)
-        for number in count(300):
-            if number >= 324 and len(same) >= 3:
-                break
+        for number in range(300, 315):
             change(trio.writer, space, (chance.choice(("few", "few", "update", "forget")), number))
-            threading.Event().wait(0.05 if number % 3 else 0.4)
+            if number % 3:
+                threading.Event().wait(0.05)
+                continue
+            compared = len(same)  # nobody writes until a reader has asked both of one moment
+            until(lambda: len(same) > compared or not any(reader.is_alive() for reader in readers))  # noqa: B023
         stop.set()
         for reader in readers:
             reader.join()
         assert wrong == []
-        assert len(same) >= 3
+        assert len(same) >= 5
         for question in QUESTIONS:
             assert answer(trio.kept, question, namespace=space) == answer(trio.plain, question, namespace=space)
 
