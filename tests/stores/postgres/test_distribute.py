@@ -174,7 +174,7 @@ class TestOnThreeNodes:
                 connection.execute("ALTER TABLE semmem.namespace DROP COLUMN settled")
         with psycopg.connect(store_url, autocommit=True) as connection:
             write_backup(connection, tmp_path / "old.semmem")
-        with semmem.connect(citus.database("restored")[0], embedder="hashing") as mem:
+        with semmem.connect(citus.database("restored", parts=8)[0], embedder="hashing") as mem:
             assert mem.restore(tmp_path / "old.semmem").memories == 180
             assert on_nodes(mem.store.url) == [("distributed", 22, 1, "namespace"), ("reference", 5, 1, "<none>")]
             assert answers(mem) == expected

@@ -61,7 +61,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def coordinator(citus: Cluster) -> str:
     """The URL of a filled store on three nodes."""
-    url = citus.database("plans")[0]
+    url = citus.database("plans", parts=8)[0]
     with semmem.connect(url, embedder="hashing") as mem:
         for space in ("here", "there", "elsewhere"):
             texts = [f"Note {n}: Ada Lovelace met owl {n % 7} near the quay at {n}." for n in range(60)]
