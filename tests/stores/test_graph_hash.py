@@ -76,7 +76,7 @@ def rebuilt(mem: Semmem, kept: dict[str, dict[str, Any]], batch_size: int) -> st
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(step, min_size=1, max_size=12), batch_size=st.integers(1, 7))
 def test_after_maintain_any_history_gives_the_graph_of_a_store_filled_anew(
     store_url: str, steps: list[Any], batch_size: int

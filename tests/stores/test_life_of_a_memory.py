@@ -35,7 +35,7 @@ def live(mem: Semmem, examples: int, steps: int, **more: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("examples", "steps"), [(14, 15), pytest.param(80, 30, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+    ("examples", "steps"), [(14, 15), pytest.param(40, 30, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
 )
 def test_what_becomes_of_memories_in_a_file_is_what_becomes_of_them_in_the_model(
     tmp_path: Path, examples: int, steps: int
@@ -48,4 +48,4 @@ def test_what_becomes_of_memories_in_a_file_is_what_becomes_of_them_in_the_model
 @pytest.mark.timeout(900)
 def test_what_becomes_of_memories_on_a_server_is_what_becomes_of_them_in_the_model(store_url: str) -> None:
     with semmem.connect(store_url, embedder="hashing", pool_size=2, recall_log=True) as mem:
-        live(mem, 30, 30)
+        live(mem, 15, 30)

@@ -108,7 +108,7 @@ def test_processes_that_change_forget_and_take_back_at_once_lose_tear_and_resurr
         for id in IDS:
             mem.remember(sealed(f"owl {id} version 1 by nobody 0"), id=id)
         mem.link("a", "see-also", "b")
-        processes = [started(AT_ONCE, store_url, who, 60) for who in range(8)]
+        processes = [started(AT_ONCE, store_url, who, 60) for who in range(4)]
         ends = [process.communicate(timeout=300) for process in processes]
         assert [err for _, err in ends if err] == []
         said = [(str(who), *line.split()) for who, (out, _) in enumerate(ends) for line in out.splitlines()]
