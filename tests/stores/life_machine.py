@@ -267,7 +267,9 @@ class Life(RuleBasedStateMachine):
     def move(self, old: str, new: str, stay: bool) -> None:
         here, there = self.name(old), self.name(new)
         verb = self.mem.copy_namespace if stay else self.mem.rename_namespace
-        done, expected = self.both(lambda: verb(here, there), lambda: self.model.move(here, there, stay=stay))
+        logged = len(self.mem.recalls(namespace=there)) > 0
+        move = lambda: self.model.move(here, there, stay=stay, logged=logged)  # noqa: E731
+        done, expected = self.both(lambda: verb(here, there), move)
         self.renewed |= {here, there}
         assert done == expected
 

@@ -193,11 +193,12 @@ class Model:
 
     # ------------------------------------------------------------------ namespaces
 
-    def move(self, old: str, new: str, *, stay: bool) -> int:
+    def move(self, old: str, new: str, *, stay: bool, logged: bool) -> int:
+        """``logged``: recalls of the new name are in the log, also those that found nothing."""
         if old == new:
             raise InvalidInput("the same")
         self.write([old])
-        if self.place(new).holds():
+        if self.place(new).holds() or logged:
             raise Conflict("holds something")
         count = len(self.place(old).memories)
         if not count:

@@ -400,3 +400,11 @@ def test_a_replay_asks_at_the_time_of_the_question(opened: Opened) -> None:
             assert found.explain("inside").periods == ('"last week" (from 2021-03-01 to before 2021-03-08)',)
             (one,) = mem.replay_recall(found.id).memories
             assert (one.id, one.score_now) == ("inside", one.score_then)
+
+
+def test_a_name_with_logged_recalls_alone_is_taken_until_it_is_dropped(mem: semmem.Semmem) -> None:
+    mem.recall("owls", namespace="harbour")
+    with pytest.raises(semmem.Conflict, match=r"'harbour' already holds memories, forgotten ones or logged recalls; "):
+        mem.rename_namespace("default", "harbour")
+    mem.drop_namespace("harbour")
+    assert mem.rename_namespace("default", "harbour") == 2

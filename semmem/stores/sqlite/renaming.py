@@ -37,8 +37,8 @@ def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> i
     for table in tables:
         if connection.execute(_SQL["moved_holds"].format(table=table), {"namespace": new}).fetchone()[0]:
             raise Conflict(
-                f"The namespace {new!r} already holds memories or forgotten ones; choose "
-                "another name, or drop it first."
+                f"The namespace {new!r} already holds memories, forgotten ones or logged recalls; "
+                "choose another name, or drop it first."
             )
     count = int(connection.execute(_SQL["drop_count"], {"namespace": old}).fetchone()[0])
     if not count:

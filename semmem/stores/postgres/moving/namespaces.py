@@ -45,7 +45,10 @@ _PATIENCE_S = 3.0
 _PAUSE_S = 0.05
 _OWN = ("namespace", "change", "namespace_setting", "meta", "access_key", "answered")
 """Tables that are not copied row by row: counts, changes, which are recorded anew, and settings, which are few."""
-_TAKEN = "The namespace {!r} already holds memories or forgotten ones; choose another name, or drop it first."
+_TAKEN = (
+    "The namespace {!r} already holds memories, forgotten ones or logged recalls; "
+    "choose another name, or drop it first."
+)
 
 
 def move(pool: Pooled, old: str, new: str, *, stay: bool) -> int:
