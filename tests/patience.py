@@ -14,8 +14,8 @@ import pytest
 
 from semmem.model.recipe import Recipe
 from semmem.read.rankings import Asking
+from semmem.stores import kept_answers
 from semmem.stores.postgres import connection as postgres
-from semmem.stores.postgres import serving
 from semmem.stores.postgres.moving import copy
 from semmem.stores.sqlite import connection as sqlite
 from semmem.write import access, ingest
@@ -53,7 +53,7 @@ def be_patient() -> None:
     patch.setattr(Asking, "answers", patient_answers)
     patch.setattr(Asking, "once", patient_once)
     postgres._CANCEL_S = sqlite._BUSY_S = access._PATIENCE_S = ingest._PATIENCE_S = PATIENCE_S
-    copy._PATIENCE_S = serving._PATIENCE_S = PATIENCE_S
+    copy._PATIENCE_S = kept_answers._PATIENCE_S = PATIENCE_S
 
 
 def _patient(recipe: Recipe) -> Any:

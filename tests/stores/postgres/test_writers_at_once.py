@@ -225,15 +225,15 @@ def test_what_is_changed_or_brought_back_while_a_drop_begins_goes_with_it(
 ) -> None:
     mem.remember_many([{"text": f"Ferry {id} left.", "id": id} for id in "ab"])
     mem.forget("b")
-    takes, rest = write._Numbers.takes, list[Callable[[], None]]()
+    ask_drops, rest = write._Numbers.ask_drops, list[Callable[[], None]]()
 
     def begun(numbers: Any, **taken: Any) -> None:
         monkeypatch.undo()
         with ThreadPoolExecutor(1) as pool:
             rest.append(pool.submit(begun_to_drop, mem).result(60))
-        takes(numbers, **taken)
+        ask_drops(numbers, **taken)
 
-    monkeypatch.setattr(write._Numbers, "takes", begun)
+    monkeypatch.setattr(write._Numbers, "ask_drops", begun)
     with pytest.raises(error):
         mem.update("a", pinned=True) if verb == "update" else mem.restore_memory("b")
     rest[0]()
@@ -247,15 +247,15 @@ def test_no_comparison_waits_for_a_row_that_was_replaced_while_what_it_contradic
     mem.remember("Anna lives in Paris.", id="old")
     mem.remember("Anna lives in Rome.", id="new")
     assert [one.to_id for one in mem.links("new")] == ["old"]
-    takes = write._Numbers.takes
+    ask_drops = write._Numbers.ask_drops
 
     def meanwhile(numbers: Any, **taken: Any) -> None:
         monkeypatch.undo()
         with ThreadPoolExecutor(1) as pool:
             assert pool.submit(mem.forget, "new").result(60) == 1
-        takes(numbers, **taken)
+        ask_drops(numbers, **taken)
 
-    monkeypatch.setattr(write._Numbers, "takes", meanwhile)
+    monkeypatch.setattr(write._Numbers, "ask_drops", meanwhile)
     mem.update("old", text="Anna lives in Oslo.")
     check(mem)
     mem.maintain()

@@ -12,7 +12,7 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import LimitExceeded
-from semmem.stores.sqlite import serving
+from semmem.stores import kept_answers
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def once(mem: Semmem, work: Callable[[], object]) -> tuple[str, bool]:
 def test_a_request_that_a_server_is_at_work_on_is_not_begun_by_another(
     mem: Semmem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(kept_answers, "_PATIENCE_S", 0.0)
     mem.remember("Bob likes tea.", namespace="b")
     before = sorted(tmp_path.iterdir())
     with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="hashing") as other:
