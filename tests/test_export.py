@@ -128,6 +128,7 @@ def test_the_order_does_not_depend_on_the_order_of_writing_and_pages_lose_nothin
     assert both == ["down"] * 230 + ["up"] * 230
 
 
+@pytest.mark.slow
 def test_vectors_travel_and_are_not_made_again(store_url: str, tmp_path: Path) -> None:
     class Counting(Hashing):
         embedded = 0

@@ -51,6 +51,7 @@ def test_a_long_id_is_never_repeated_whole() -> None:
         assert (len(row.reason) < 150, row.id) == (True, id)
 
 
+@pytest.mark.slow
 def test_a_filter_that_is_nested_too_deeply_is_refused_in_a_sentence() -> None:
     for levels in (101, 900, 5000, 100_000):
         value: dict[str, object] = {}

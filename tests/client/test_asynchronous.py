@@ -59,6 +59,7 @@ def test_what_a_memory_contradicts_is_a_tuple_on_both_sides(url: str) -> None:
     asyncio.run(day())
 
 
+@pytest.mark.slow
 def test_a_day_of_verbs(url: str) -> None:
     async def day() -> None:
         async with semmem.aconnect(url) as mem:
@@ -138,6 +139,7 @@ def test_a_call_without_items_is_a_type_error_as_it_is_elsewhere(url: str, verb:
     asyncio.run(scene())
 
 
+@pytest.mark.slow
 def test_a_cancelled_stream_ends_at_an_item_and_stores_nothing_of_its_batch(url: str) -> None:
     async def scene() -> tuple[int, int]:
         asked = asyncio.Event()

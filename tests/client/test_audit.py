@@ -307,6 +307,7 @@ def test_an_answer_whose_entry_cannot_be_written_is_withheld(mem: Semmem, monkey
         mem.recall("heron")
 
 
+@pytest.mark.slow
 def test_a_call_that_fails_halfway_names_what_it_has_written(mem: Semmem) -> None:
     def items(error: BaseException, name: str) -> Iterator[dict[str, Any]]:
         yield from ({"text": f"Heron {n}.", "id": f"{name}{n}"} for n in range(1_000))

@@ -125,6 +125,7 @@ def test_a_server_takes_short_ids_and_its_client_shows_whole_ones(mem: semmem.Se
         assert client._short_ids([LATER], namespace=space) == {LATER: LATER}
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_a_short_id(mem: semmem.Semmem, space: str) -> None:
     words = [LATER[:13], "--url", mem.store.url, "--namespace", space]
     assert "The ferry of" in CliRunner().invoke(app, ["get", *words]).output

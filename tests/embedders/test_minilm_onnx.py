@@ -161,6 +161,7 @@ def test_an_installed_copy_is_made_into_a_graph_at_the_first_text_and_found_from
     assert again.embed(["heron"]).tobytes() == vector.tobytes()
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_written_the_graph_is_made_for_the_process_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: MiniLM
 ) -> None:

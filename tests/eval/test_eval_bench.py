@@ -285,6 +285,7 @@ def test_a_folder_of_something_else_and_one_of_other_options_are_left_as_they_ar
         assert {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} == before
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_what_it_has_stored_and_removes_what_it_stored_only_to_measure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

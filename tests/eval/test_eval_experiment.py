@@ -126,6 +126,7 @@ def test_a_sweep_draws_its_zones_and_counts_leg_only_memories_from_the_bound_on(
     assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_takes_up_where_it_stopped(store_url: str, tmp_path: Path) -> None:
     corpus = load(TOY)
     conditions, comparisons = of_run(["hybrid", "lexical"])

@@ -136,6 +136,7 @@ def test_make_says_what_it_will_do_before_it_starts_and_may_be_left(
     assert len((tmp_path / "mine" / "labels.jsonl").read_text(encoding="utf-8").splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_how_many_more_are_needed_is_said_from_five_on(store_url: str) -> None:
     with semmem.connect(store_url, embedder="hashing") as mem:
         corpus = load(TOY)

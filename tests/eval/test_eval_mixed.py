@@ -36,6 +36,7 @@ def ids(made: list[Write], kind: str) -> list[str]:
     return [item.id for write in made if write.kind == kind for item in write.items]
 
 
+@pytest.mark.slow
 def test_the_writes_of_a_writer_are_the_same_every_time_and_others_of_another_writer() -> None:
     first, again, other = (list(islice(writes(FEW, writer), 20)) for writer in (0, 0, 1))
     assert [(write.kind, [item.text for item in write.items]) for write in first] == [
@@ -45,6 +46,7 @@ def test_the_writes_of_a_writer_are_the_same_every_time_and_others_of_another_wr
     assert ids(other, "remember")[:2] == ["m2000000000", "m2000000001"]
 
 
+@pytest.mark.slow
 def test_no_writer_changes_what_another_forgets_and_each_memory_is_forgotten_once() -> None:
     plan = Plan(memories=10, namespaces=1, writers=2)
     made = [list(islice(writes(plan, writer), 90)) for writer in (0, 1)]
@@ -75,6 +77,7 @@ def test_seconds_on_a_processor_are_those_of_the_system_and_none_of_a_process_th
     assert processor_s(2**30) == 0
 
 
+@pytest.mark.slow
 def test_a_system_under_load_has_what_the_writers_stored_and_nothing_that_they_forgot(tmp_path: Path) -> None:
     fill = filled("semmem, SQLite", FEW, tmp_path)
     assert fill["memories_per_s"] > 0
@@ -121,6 +124,7 @@ def test_a_system_is_filled_with_each_memory_once_and_one_namespace_after_the_ot
     assert [name for name, _ in groupby(item.namespace for item in Noted.items)] == ["n0", "n1", "n2"]
 
 
+@pytest.mark.slow
 def test_upkeep_that_ends_only_after_the_load_is_said_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Over(threading.Event):
         """The end of a load, which the second look at it finds."""
@@ -210,6 +214,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", ["loaded", "maintained"])
 def test_a_run_that_is_killed_leaves_no_load_and_no_upkeep_behind(tmp_path: Path, phase: str) -> None:
     (tmp_path / "run.py").write_text(_RUN.replace("{phase}", phase), encoding="utf-8")

@@ -193,6 +193,7 @@ def test_every_witness_does_what_it_shows_in_the_systems_own_formula(system: str
                 assert worst <= leg.cut, leg
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_no_lists_contradict_what_is_said_of_a_sum_over_ranks(data: st.DataObject) -> None:

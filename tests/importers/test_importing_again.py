@@ -121,6 +121,7 @@ def test_a_vault_that_was_moved_is_known_by_its_notes_when_that_is_said(call: Ca
     assert ids(call) == {"a.md": "One.", "b.md": "Two.", "c.md": "Changed."}
 
 
+@pytest.mark.slow
 def test_two_transcripts_of_one_name_lose_nothing_to_each_other(call: Call, tmp_path: Path) -> None:
     def transcript(folder: str, *said: str) -> Path:
         path = tmp_path / folder / "chat.jsonl"

@@ -105,6 +105,7 @@ def test_the_command_line_says_what_is_not_in_the_log(call: Call) -> None:
     assert call("log", "--limit", "0")[0] == 2
 
 
+@pytest.mark.slow
 def test_a_server_answers_with_entries_and_their_repetition(mem: Semmem) -> None:
     with serving(mem) as where, httpx.Client(base_url=where, timeout=60.0, trust_env=False) as http:
         id = http.post("/v1/recall", json={"query": "ferry leaves", "limit": 1}).json()["id"]

@@ -26,6 +26,7 @@ def types(url: str, namespace: str = "default") -> dict[str, str | None]:
         return {memory.text: memory.source_type for memory in mem.list(namespace=namespace)}
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_it_keeps_it_and_filters_by_it(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     there = ["--url", url]
     assert run(["remember", "The ferry leaves at nine.", "--id", "a", "--source-type", "user", *there]) == 0

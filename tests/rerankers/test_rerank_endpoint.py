@@ -191,6 +191,7 @@ def test_an_endpoint_that_is_not_described_is_refused(options: dict[str, Any] | 
         rerankers.load("endpoint", endpoint=None if options is None else RerankerOptions(**options))
 
 
+@pytest.mark.slow
 def test_a_recall_is_ordered_by_the_endpoint_of_the_settings_and_answers_without_it(
     remote: Server, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_a_cursor_from_before_an_older_backup_was_restored_asks_for_a_full_expor
             mem.changes(gone)
 
 
+@pytest.mark.slow
 def test_a_cursor_that_a_restored_namespace_has_passed_asks_for_a_full_export(store_url: str, tmp_path: Path) -> None:
     def refused(cursor: str) -> None:
         with pytest.raises(semmem.InvalidInput, match=r"Changes of the namespace 'default' .* take a full export"):

@@ -100,6 +100,7 @@ def files_with(folder: Path, needles: Mapping[str, bytes]) -> dict[str, set[str]
     return found
 
 
+@pytest.mark.slow
 def test_a_hard_forget_leaves_no_byte_of_a_vector_and_maintain_builds_the_index_again(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +327,7 @@ def test_two_tables_are_rewritten_at_a_time(store_url: str, monkeypatch: pytest.
         assert scrubs(mem) == (1, 1)
 
 
+@pytest.mark.slow
 def test_a_pool_of_one_connection_rewrites_all_tables(store_url: str) -> None:
     with semmem.connect(store_url, embedder="none", pool_size=1) as mem:
         mem.remember("The heron sleeps.", id="gone")
@@ -364,6 +366,7 @@ def test_a_failure_of_one_of_two_rewritings_ends_the_other_one_and_is_told(
         assert scrubs(mem) == (2, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("busy", [True, False])
 def test_an_interrupt_ends_the_second_rewriting_too(
     store_url: str, monkeypatch: pytest.MonkeyPatch, busy: bool

@@ -221,6 +221,7 @@ def test_whatever_is_linked_no_chain_is_a_circle_and_none_is_too_long(pairs: lis
     assert linking("n", left, ids, stored, skip=True) == ([], [])
 
 
+@pytest.mark.slow
 @given(st.permutations(range(30)), st.integers(1, 30))
 def test_of_a_value_that_changed_often_the_newest_stands_above_all_in_whatever_order_it_came(
     order: list[int], at_once: int

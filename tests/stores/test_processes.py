@@ -142,6 +142,7 @@ def acknowledged(process: subprocess.Popen[str], enough: int) -> int:
     raise AssertionError(process.communicate())
 
 
+@pytest.mark.slow
 def test_a_writer_that_is_killed_leaves_every_acknowledged_batch_and_nothing_half_written(
     own: EmbeddedServer, url: str
 ) -> None:

@@ -123,6 +123,7 @@ def test_what_one_process_has_read_and_closed_the_next_one_maps(url: str, folder
         assert said(mem) == after
 
 
+@pytest.mark.slow
 def test_after_each_of_many_writes_a_process_that_maps_answers_as_one_that_reads(url: str, folder: Path) -> None:
     steps = ("many", "few", "update", "forget", "maintain", "take back", "link", "sensitive", "merge", "few", "drop")
     for at, step in enumerate(steps):
@@ -221,6 +222,7 @@ def test_without_memory_for_namespaces_none_is_saved_and_none_used(url: str, fol
     assert saved_in(folder) == set()
 
 
+@pytest.mark.slow
 def test_a_namespace_is_saved_anew_when_it_is_a_thousand_changes_behind(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -441,6 +443,7 @@ def test_what_erases_a_memory_has_removed_the_saved_model_when_it_returns(url: s
         assert standing(folder, ERASED) == []
 
 
+@pytest.mark.slow
 def test_a_copied_and_a_renamed_namespace_answer_as_before(url: str, folder: Path) -> None:
     before = fill(url)
     with opened(url) as mem:

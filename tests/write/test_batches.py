@@ -84,6 +84,7 @@ def test_an_unknown_key_is_an_error_that_lists_the_known_ones(mem: Semmem) -> No
         mem.remember_many([{"text": "Tea.", "user": "ada"}])
 
 
+@pytest.mark.slow
 def test_a_stream_is_read_batch_by_batch_and_never_held_whole(mem: Semmem) -> None:
     class Item(dict[str, Any]):
         """A dict that can be referred to weakly."""

@@ -357,6 +357,7 @@ def _meanwhile(mem: semmem.Semmem, spaces: list[str]) -> Callable[[IngestReport]
     return act
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("language", "credentials"), [("english", "warn"), ("german", "warn"), ("english", "redact")])
 def test_a_list_read_by_workers_is_stored_as_one_that_this_process_reads(
     store_url: str, language: str, credentials: Literal["warn", "redact"], read_by_workers: list[int]

@@ -192,6 +192,7 @@ def test_an_argument_that_cannot_be_is_refused_before_an_item_is_read(arguments:
     assert says in caught.value.message
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(

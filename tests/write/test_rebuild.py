@@ -186,6 +186,7 @@ def test_a_process_that_is_killed_has_done_at_most_one_batch_in_vain(
     filled_by(mem, other)
 
 
+@pytest.mark.slow
 def test_another_embedder_than_the_interrupted_one_begins_anew_and_says_so(mem: Semmem) -> None:
     def stop(call: int) -> None:
         if call == 3:
@@ -203,6 +204,7 @@ def test_another_embedder_than_the_interrupted_one_begins_anew_and_says_so(mem: 
     filled_by(mem, second)
 
 
+@pytest.mark.slow
 def test_the_doctor_counts_every_missing_vector_and_tells_of_a_rebuild_that_is_half_done(
     mem: Semmem, store_url: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +250,7 @@ def test_the_doctor_counts_every_missing_vector_and_tells_of_a_rebuild_that_is_h
     assert "vectors" not in mem.store.vectors.unfinished_rebuilds()
 
 
+@pytest.mark.slow
 def test_two_rebuilds_at_once_are_refused(mem: Semmem, store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_OTHERS_PATIENCE", 0.1)
     with semmem.connect(store_url, embedder="none") as second:

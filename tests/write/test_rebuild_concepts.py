@@ -86,6 +86,7 @@ def test_reading_everything_again_goes_on_where_it_was_interrupted(
         assert mem.graph_hash(namespace="b") == poor
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 999), batch_size=st.integers(1, 9))
 def test_the_same_memories_in_any_order_have_the_same_hash_after_a_rebuild(

@@ -15,6 +15,7 @@ from tests.write.other_embedder import Other, filled_by, notes
 pytestmark = pytest.mark.usefixtures("small_batches")
 
 
+@pytest.mark.slow
 def test_what_is_written_and_forgotten_meanwhile_is_caught_up_with(mem: Semmem, store_url: str) -> None:
     with semmem.connect(store_url, embedder="hashing", pool_size=2) as elsewhere:
 

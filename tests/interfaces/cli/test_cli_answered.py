@@ -114,6 +114,7 @@ def drawn(command: list[str], columns: int, *, said: IO[bytes] | None = None, **
     return printed.decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_its_colours_and_its_width(url: str) -> None:
     command = ["recall", "when does the ferry leave?"]
     wide, plain = drawn(command, 90), drawn(command, 40, NO_COLOR="1", TERM="dumb")
@@ -336,6 +337,7 @@ def test_a_process_that_was_stopped_is_asked_nothing(url: str, monkeypatch: pyte
         asking.join(60)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_store_that_an_mcp_client_has_open_is_asked_and_its_session_goes_on(

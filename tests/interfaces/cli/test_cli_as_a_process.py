@@ -37,6 +37,7 @@ def test_only_json_is_on_standard_output(environment: dict[str, str]) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_what_was_acknowledged_and_nothing_else(
     environment: dict[str, str], store_url: str, tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ def test_the_help_loads_no_store_no_settings_and_no_model() -> None:
     assert found & (heavy | MODELS | {"semmem.client.memory", "semmem.stores", "semmem.read"}) == set()
 
 
+@pytest.mark.slow
 def test_a_recall_loads_the_runtime_of_the_model_and_nothing_of_other_commands(filled: str) -> None:
     found = loaded(("--url", filled, "recall", "which logger do we have?"))
     assert {"onnxruntime", "tokenizers", "semmem.embedders.onnx_runtime"} <= found
@@ -88,6 +89,7 @@ def test_a_recall_loads_the_runtime_of_the_model_and_nothing_of_other_commands(f
     assert found & {"pydantic_settings", "dotenv", "argparse"} == set()
 
 
+@pytest.mark.slow
 def test_what_needs_no_vector_loads_no_model(filled: str) -> None:
     asked = ("recall", "logger", "--recipe", "lexical"), ("get", "kestrel"), ("list",), ("stats",), ("namespaces",)
     found = loaded(*(("--url", filled, *line) for line in asked))

@@ -97,6 +97,7 @@ def test_all_of_a_namespace_is_all_of_it_whatever_the_times(call: Call) -> None:
     assert stored(call) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["csv", "chat", "jsonl"])
 def test_a_changed_row_replaces_what_its_own_file_brought_in_and_nothing_else(
     call: Call, tmp_path: Path, format: str
@@ -124,6 +125,7 @@ def test_a_changed_row_replaces_what_its_own_file_brought_in_and_nothing_else(
     assert call("import", "mem0", file("one"), "--replace")[0] == 2
 
 
+@pytest.mark.slow
 def test_metadata_that_was_set_by_hand_survives_an_import_of_the_file(call: Call, tmp_path: Path) -> None:
     def told(name: str, table: str) -> tuple[int, int, int, int]:
         path = tmp_path / name
@@ -296,6 +298,7 @@ def test_history_shows_each_version_with_its_author_and_its_diff(call: Call) -> 
     assert (code, "no memory 'nobody'" in err) == (4, True)
 
 
+@pytest.mark.slow
 def test_links_are_made_listed_and_taken_away_and_a_hit_says_what_supersedes_it(call: Call) -> None:
     for id, text in (("monday", "The port is 5432."), ("friday", "We moved to another port: 6543.")):
         assert call("remember", text, "--id", id)[0] == 0
@@ -338,6 +341,7 @@ def test_what_was_forgotten_is_taken_back_unless_it_was_forgotten_hard(call: Cal
     assert (code, "There is no forgotten memory 'a'" in err) == (4, True)
 
 
+@pytest.mark.slow
 def test_what_is_said_again_and_what_it_contradicts_is_told(call: Call) -> None:
     assert call("remember", "Ana lives in Lisbon.", "--id", "old")[0] == 0
     _, out, _ = call("remember", "Ana moved to Porto.")

@@ -466,6 +466,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     settings=st.dictionaries(st.sampled_from(["a", "b", "mcpServers "]), JSON, max_size=3),
     servers=st.none() | st.dictionaries(st.sampled_from(["x", "y z", '"']), JSON, max_size=3),

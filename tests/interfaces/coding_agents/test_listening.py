@@ -268,6 +268,7 @@ def test_a_session_begins_at_the_listener_with_its_stores_last_session(
     assert begins() == ["The ferry of the store leaves at nine."]
 
 
+@pytest.mark.slow
 def test_of_two_that_have_the_store_open_the_second_takes_over(url: str, tmp_path: Path) -> None:
     with semmem.connect() as mem, hooks_answered(None, None) as begin:
         with listener(tmp_path):
@@ -337,6 +338,7 @@ def test_no_hook_starts_a_process_where_the_setting_is_zero(url: str, hook: Call
     assert left() == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 def test_a_hook_starts_the_process_and_a_signal_ends_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEMMEM_HOOK_PROCESS_S", "600")
@@ -376,6 +378,7 @@ main()
     assert loaded.isdisjoint({"json", "pathlib", "pydantic", "platformdirs", "hashlib", "subprocess", "semmem.config"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("legs", "loads"), [("all", True), ("lexical", False)])
 def test_the_lexical_leg_alone_loads_no_model_and_an_empty_prompt_no_store(
     store_url: str, tmp_path: Path, legs: str, loads: bool
@@ -405,6 +408,7 @@ main()
     assert run(b'{"prompt": " \\" "}') == (b"", b"False False False")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_the_session_of_an_mcp_client_answers_its_hooks(

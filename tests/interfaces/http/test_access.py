@@ -122,6 +122,7 @@ def test_every_route_wants_a_key_and_the_right_to_do_it(guarded: Server, tokens:
             )
 
 
+@pytest.mark.slow
 def test_a_key_of_some_namespaces_reaches_no_other(guarded: Server, tokens: dict[str, str], shared: Semmem) -> None:
     with client(guarded, tokens["team"]) as http:
         assert http.get("/v1/memories/key", params={"namespace": "team"}).json()["id"] == "key"

@@ -88,6 +88,7 @@ def both(store_url: str) -> Iterator[tuple[Semmem, httpx.Client]]:
         yield both
 
 
+@pytest.mark.slow
 def test_what_one_server_stored_or_forgot_the_other_one_finds_or_misses_at_once(
     both: tuple[Semmem, httpx.Client],
 ) -> None:

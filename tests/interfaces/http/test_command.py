@@ -49,6 +49,7 @@ def process(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
             server.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_server_answers_and_stops_in_order(number: signal.Signals) -> None:
     with process() as (url, server):

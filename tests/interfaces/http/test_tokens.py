@@ -110,6 +110,7 @@ def test_the_python_client_and_the_command_line_take_a_token_as_their_key(
     assert (code, json.loads(out)["hits"][0]["memory"]["id"]) == (0, "kettle")
 
 
+@pytest.mark.slow
 def test_a_key_is_accepted_beside_tokens_and_nothing_without_either(
     server: Server, http: httpx.Client, identity: Identity
 ) -> None:

@@ -121,6 +121,7 @@ async def test_a_person_who_may_only_read_is_told_which_scope_a_write_needs(serv
         )
 
 
+@pytest.mark.slow
 async def test_a_client_whose_token_is_not_accepted_any_more_logs_in_again(
     server: HttpServer, identity: Identity
 ) -> None:

@@ -74,6 +74,7 @@ class Raw:
         return out, err
 
 
+@pytest.mark.slow
 def test_initialize_and_the_lists_load_neither_model_nor_store() -> None:
     program = """
 import anyio
@@ -275,6 +276,7 @@ WRONG = [
 """Messages, the id of the answer, its code and its sentence."""
 
 
+@pytest.mark.slow
 def test_a_message_that_is_wrong_is_answered_in_a_sentence_that_names_what_is_wrong(tmp_path: Path) -> None:
     server = Raw(f"sqlite:{tmp_path}/notes.db", tmp_path)
     server.say(OPENED)

@@ -263,6 +263,7 @@ def test_a_server_at_an_address_has_the_limits_of_serve(tmp_path: Path, keys: Ke
         assert problem["detail"].startswith("More than 0.01 requests a second; wait ")
 
 
+@pytest.mark.slow
 async def test_a_call_that_takes_too_long_is_told_so(
     tmp_path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:

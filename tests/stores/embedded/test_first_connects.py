@@ -55,6 +55,7 @@ def data(tmp_path: Path) -> Iterator[Path]:
     EmbeddedServer(tmp_path / "data").stop("immediate")
 
 
+@pytest.mark.slow
 @LINUX
 def test_first_connects_make_one_database_beside_an_initdb_whose_parent_was_killed(data: Path) -> None:
     with connecting(data) as first:
@@ -90,6 +91,7 @@ def test_kills_at_any_moment_of_a_first_connect_leave_nothing_in_the_way_of_the_
     assert identifier.strip().isdigit()
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_first_connect_that_was_killed_before_it_made_the_database_leaves_that_to_the_next(data: Path) -> None:
     server = EmbeddedServer(data, idle_stop_s=60)

@@ -48,6 +48,7 @@ print(len(children), flush=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lock", "argument"), [("alive", "-D"), ("watch", postmaster.__file__)])
 def test_a_child_forked_while_a_server_starts_holds_no_lock_of_it(
     own: EmbeddedServer, lock: str, argument: str

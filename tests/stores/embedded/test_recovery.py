@@ -81,6 +81,7 @@ def log_of(place: Path) -> str:
     return place.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_ten_connects_while_the_embedded_server_recovers_are_all_served(embedded: EmbeddedServer) -> None:
     url = f"embedded://{embedded.data}"
     for _ in range(3):
@@ -90,6 +91,7 @@ def test_ten_connects_while_the_embedded_server_recovers_are_all_served(embedded
     assert log_of(embedded.data / "postgresql" / "log").count("was terminated by signal 9") == 3
 
 
+@pytest.mark.slow
 def test_ten_connects_while_a_server_of_ones_own_recovers_are_all_served(own: Own) -> None:
     url = own.url(own.database(), "ada")
     with semmem.connect(url, embedder="hashing") as mem:

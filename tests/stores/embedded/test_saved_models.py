@@ -63,6 +63,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 # ---------------------------------------------------------------------- whose a file is
 
 
+@pytest.mark.slow
 def test_by_a_url_nothing_is_saved_or_used_and_everything_is_erased(
     embedded_url: str, socket_url: str, folder: Path, read: list[str]
 ) -> None:
@@ -81,6 +82,7 @@ def test_by_a_url_nothing_is_saved_or_used_and_everything_is_erased(
         assert saved_in(folder) == set()
 
 
+@pytest.mark.slow
 def test_a_store_in_another_database_of_the_server_leaves_its_files_alone(
     embedded_url: str, store_url: str, folder: Path
 ) -> None:
@@ -92,6 +94,7 @@ def test_a_store_in_another_database_of_the_server_leaves_its_files_alone(
     assert len(standing(folder, ERASED)) == 1
 
 
+@pytest.mark.slow
 def test_a_copy_takes_no_names_and_one_that_was_recalled_from_is_still_finished(
     embedded_url: str, store_url: str, folder: Path
 ) -> None:
@@ -106,6 +109,7 @@ def test_a_copy_takes_no_names_and_one_that_was_recalled_from_is_still_finished(
     assert saved_in(folder) == set()
 
 
+@pytest.mark.slow
 def test_of_what_a_copy_brought_up_to_date_nothing_stays_that_was_saved_meanwhile(
     embedded_url: str, store_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -500,6 +504,7 @@ def test_a_file_that_somebody_removes_who_did_not_see_its_name_yet_does_not_take
         assert mem.maintain()["saved"] == 1
 
 
+@pytest.mark.slow
 def test_a_namespace_is_saved_while_others_write_to_it_and_erase_in_another_one(
     embedded_url: str, folder: Path, meanwhile: Callable[..., None], read: list[str]
 ) -> None:
@@ -694,6 +699,7 @@ def saving(n):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["_write = half", "in_the_way = killed"], ids=["in a file", "before the commit"])
 def test_a_process_that_is_killed_while_it_saves_leaves_what_is_not_used_and_the_next_eraser_removes(
     embedded_url: str, socket_url: str, folder: Path, where: str
@@ -707,6 +713,7 @@ def test_a_process_that_is_killed_while_it_saves_leaves_what_is_not_used_and_the
         assert saved_in(folder) == set()
 
 
+@pytest.mark.slow
 def test_what_a_process_leaves_that_is_killed_while_it_saves_the_next_one_that_saves_removes(
     embedded_url: str, folder: Path
 ) -> None:
@@ -721,6 +728,7 @@ def test_what_a_process_leaves_that_is_killed_while_it_saves_the_next_one_that_s
         assert sorted(mem.store.rows("saved_names", {})) == sorted([(former,), (other,)])
 
 
+@pytest.mark.slow
 def test_of_processes_that_are_killed_while_they_save_only_the_last_has_left_a_file(
     embedded_url: str, folder: Path
 ) -> None:

@@ -82,6 +82,7 @@ def test_stop_signals_the_server_and_never_a_process_that_merely_has_the_number_
             stranger.kill()
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_start_that_finds_a_busy_server_signals_no_process_that_has_its_number(own: EmbeddedServer) -> None:
     own.ensure_running()
@@ -123,6 +124,7 @@ def test_a_spoilt_postmaster_pid_of_a_running_server_keeps_nobody_from_stopping_
     assert query(own, "SELECT 1") == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_moved_while_its_server_runs_serves_at_its_new_place(own: EmbeddedServer, table: str) -> None:
     query(own, f"CREATE TABLE {table} AS SELECT 7 AS n")
     moved = EmbeddedServer(own.data.with_name("moved"), idle_stop_s=60)
@@ -134,6 +136,7 @@ def test_a_folder_that_is_moved_while_its_server_runs_serves_at_its_new_place(ow
         moved.data.rename(own.data)
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_server_that_semmem_did_not_start_is_left_alone(own: EmbeddedServer) -> None:
     own.ensure_running()
@@ -166,6 +169,7 @@ def test_a_killed_idle_watch_is_replaced_by_the_next_call(own: EmbeddedServer) -
     assert not postmaster.free(watch)
 
 
+@pytest.mark.slow
 def test_a_removed_socket_is_mended_by_a_restart(own: EmbeddedServer) -> None:
     own.ensure_running()
     socket = own.status().socket

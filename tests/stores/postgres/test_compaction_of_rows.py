@@ -107,6 +107,7 @@ def store(module_url: str) -> Iterator[PostgresStore]:
         yield mem.store
 
 
+@pytest.mark.slow
 @given(
     tables(),
     st.sampled_from(([], [2, 3], [3, 4, 5], [*range(1, 9)])),
@@ -137,6 +138,7 @@ def test_the_rows_that_are_joined_are_those_of_the_rule(
     assert [Posting(*row) for row in left] == compacted(table, segments, fresh, least)
 
 
+@pytest.mark.slow
 @given(tables(), st.integers(0, 8), st.sampled_from((1, 2, 3)), st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_maintain_joins_the_rows_of_the_keys_that_have_got_one_since(

@@ -133,6 +133,7 @@ def test_a_child_process_is_told_that_the_connections_are_its_parents_and_takes_
     assert (done.stdout, done.stderr) == (said * 2 + "1\n", "")
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer_is_told_in_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql://ada:secret@127.0.0.1:{silent.getsockname()[1]}/memories?connect_timeout=2"

@@ -192,6 +192,7 @@ def test_a_server_that_goes_away_is_one_sentence_and_the_next_run_goes_on(filled
     assert rows(other_url) == rows(filled)
 
 
+@pytest.mark.slow
 def test_a_store_that_holds_anything_else_is_refused(filled: str, other_url: str) -> None:
     with semmem.connect(other_url, embedder="hashing") as mem:
         mem.remember("Mine.", id="mine")

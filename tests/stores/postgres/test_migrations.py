@@ -109,6 +109,7 @@ def test_migrating_a_second_time_changes_nothing(store_url: str) -> None:
     assert (rows(store_url, what), rows(store_url, SCHEMA)) == (before, schema)
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_migrate_once(bare_url: str) -> None:
     program = "import sys; from semmem.stores.postgres.migrate import migrate; print(migrate(sys.argv[1]))"
     processes = [

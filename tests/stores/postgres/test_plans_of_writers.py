@@ -125,6 +125,7 @@ def indexes(plan: dict[str, Any]) -> Iterator[str]:
         yield from indexes(part)
 
 
+@pytest.mark.slow
 def test_no_statement_of_a_writer_reads_a_whole_table_that_was_empty_when_it_was_planned(grown: Semmem) -> None:
     names = {text.splitlines()[0]: name for name, text in statements("postgres").items()}
     read = {names[text.splitlines()[0]]: list(scans(plan)) for text, plan in store(grown).run(plans).items()}

@@ -67,6 +67,7 @@ def _state(mem: Semmem) -> tuple[int, list[Any]]:
     return _rows(mem, _FILE)[0][0], _rows(mem, _NOTE)
 
 
+@pytest.mark.slow
 def test_a_reader_who_comes_while_a_table_is_to_be_rewritten_is_answered_and_the_next_maintain_rewrites_it(
     packed: Semmem,
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_reader_who_comes_while_a_table_is_to_be_rewritten_is_answered_and_the
     assert _found(packed) == ["m0", "m41", "m79"]
 
 
+@pytest.mark.slow
 def test_a_table_that_somebody_keeps_reading_is_left_to_the_next_maintain(
     packed: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ def nearest_to(mem: semmem.Semmem, n: int) -> str:
     return str(sql(mem, "SELECT id FROM memory WHERE ord = %s", row_id)[0][0])
 
 
+@pytest.mark.slow
 def test_each_recall_while_the_index_is_built_anew_uses_the_old_one_and_waits_for_no_lock(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +153,7 @@ def test_memories_that_come_and_go_while_the_index_is_built_anew_are_in_no_table
         assert sql(mem, _STAGED) == [(0,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["build", "late", "replace"])
 def test_a_hard_forget_while_the_index_is_built_anew_leaves_no_byte_of_the_vector(
     store_url: str, monkeypatch: pytest.MonkeyPatch, step: str
@@ -183,6 +185,7 @@ def test_a_hard_forget_while_the_index_is_built_anew_leaves_no_byte_of_the_vecto
         assert sql(mem, "SELECT count(*) FROM embedding") == [(159,)]
 
 
+@pytest.mark.slow
 def test_a_hard_forget_rewrites_the_copies_that_take_the_place_of_the_vectors_meanwhile(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +210,7 @@ def test_a_hard_forget_rewrites_the_copies_that_take_the_place_of_the_vectors_me
         assert sql(mem, "SELECT count(*) FROM embedding") == [(299,)]
 
 
+@pytest.mark.slow
 def test_a_hard_forget_waits_for_an_index_that_is_being_built_although_that_waits_for_its_snapshot(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +253,7 @@ def test_a_hard_forget_waits_for_an_index_that_is_being_built_although_that_wait
         building[0].result()
 
 
+@pytest.mark.slow
 def test_a_hard_forget_clears_the_statistics_although_an_index_that_has_some_goes_meanwhile(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +284,7 @@ class Killed(BaseException):
     """What no code catches, as a signal that ends the process."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["clear", "copy", "build", "late", "replace"])
 def test_a_building_that_is_killed_leaves_the_old_index_and_the_next_one_begins_anew(
     store_url: str, monkeypatch: pytest.MonkeyPatch, step: str
@@ -303,6 +309,7 @@ def test_a_building_that_is_killed_leaves_the_old_index_and_the_next_one_begins_
         check(mem)
 
 
+@pytest.mark.slow
 def test_an_index_that_was_kept_is_built_again_where_a_third_of_it_is_gone_meanwhile(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +321,7 @@ def test_an_index_that_was_kept_is_built_again_where_a_third_of_it_is_gone_meanw
         assert sql(mem, _INDEX)[0][1] == "224"  # 76 of 300 are more than a third of the other 224
 
 
+@pytest.mark.slow
 def test_vectors_that_come_after_an_index_was_kept_are_counted_when_they_are_inserted(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,6 +378,7 @@ def test_a_rebuild_waits_until_the_index_is_built_and_begins_then(
         assert mem.store.vectors.open_staging(other) == (0, None)
 
 
+@pytest.mark.slow
 def test_the_tables_of_vectors_are_alike_after_any_number_of_swaps(store_url: str) -> None:
     facts = """SELECT c.reloptions, (SELECT array_agg(attname || attstorage::text || attnotnull ORDER BY attnum)
                                      FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0),
@@ -395,6 +404,7 @@ def test_the_tables_of_vectors_are_alike_after_any_number_of_swaps(store_url: st
             assert both() == first
 
 
+@pytest.mark.slow
 def test_nothing_takes_the_place_of_the_vectors_while_somebody_reads_one_snapshot(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -414,6 +424,7 @@ def test_nothing_takes_the_place_of_the_vectors_while_somebody_reads_one_snapsho
         assert mem.maintain()["indexed"] == 100  # the last one is not in the index yet
 
 
+@pytest.mark.slow
 def test_nothing_takes_the_place_of_the_vectors_while_a_namespace_is_read_into_memory(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ STEPS = ("few", "few", "update", "forget", "take back", "link", "many", "sensiti
 
 
 # no shrinking: each step is a write and four recalls
+@pytest.mark.slow
 @settings(
     max_examples=5, suppress_health_check=list(HealthCheck), deadline=None, phases=[Phase.explicit, Phase.generate]
 )
@@ -271,6 +272,7 @@ def test_vectors_of_another_embedder_are_not_compared(other_url: str) -> None:
         assert found.hits
 
 
+@pytest.mark.slow
 def test_settings_and_talk_of_a_namespace_in_memory_are_those_of_now(trio: Trio, space: str) -> None:
     turns = [("Mia", "Where did you moor the ferry?"), ("Tom", "At the old lighthouse, in May."), ("Mia", "Is it dry?")]
     items = [
@@ -312,6 +314,7 @@ def test_threads_read_one_model(trio: Trio, space: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_a_large_namespace_is_joined_beside_recalls_that_answer_as_the_database_does(
     other_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,6 +130,7 @@ def test_a_memory_that_becomes_sensitive_and_open_again_leaves_and_enters_what_i
         assert space in trio.models
 
 
+@pytest.mark.slow
 def test_a_recall_of_an_earlier_time_is_the_same_from_memory_as_from_the_database(trio: Trio, space: str) -> None:
     fill(trio, space)
     times = [datetime.now(UTC)]

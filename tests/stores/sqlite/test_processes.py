@@ -33,6 +33,7 @@ def test_processes_that_write_at_once_never_meet_a_lock_and_lose_nothing(file: P
         assert mem.store.scope(("default",), semmem.Filters(), ()).size == 200
 
 
+@pytest.mark.slow
 def test_maintain_waits_for_a_writer_that_begins_before_it_counts_the_rows_of_tables(
     mem: semmem.Semmem, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

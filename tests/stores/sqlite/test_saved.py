@@ -103,6 +103,7 @@ def test_a_mapped_array_cannot_be_written_to(url: str) -> None:
 STEPS = ("few", "few", "update", "forget", "take back", "link", "many", "sensitive", "maintain", "merge", "drop")
 
 
+@pytest.mark.slow
 @settings(
     max_examples=6,
     suppress_health_check=list(HealthCheck),

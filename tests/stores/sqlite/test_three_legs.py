@@ -260,6 +260,7 @@ def both(module_url: str) -> Iterator[tuple[semmem.Semmem, semmem.Semmem]]:
         yield small, large
 
 
+@pytest.mark.slow
 def test_bounded_expired_and_sensitive_memories_count_as_in_postgresql(
     both: tuple[semmem.Semmem, semmem.Semmem],
 ) -> None:

@@ -69,6 +69,7 @@ def _without_rights(url: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_file_or_folder_that_may_not_be_written_is_told() -> None:
     folder = Path(tempfile.mkdtemp())  # pytest's own folders are closed to everybody else
     try:

@@ -293,6 +293,7 @@ def test_an_archive_that_no_backup_is_costs_little_and_is_refused(empty: Semmem,
     assert empty.restore(archived(tmp_path / "same", *members)).memories == 88
 
 
+@pytest.mark.slow
 def test_numbers_go_on_behind_those_of_the_backup(filled: Semmem, empty: Semmem, file: Path) -> None:
     empty.restore(file)
     for mem in (filled, empty):

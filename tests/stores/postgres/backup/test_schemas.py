@@ -52,6 +52,7 @@ def test_a_backup_of_the_schema_before_is_refused_with_the_way_over(empty: Semme
     assert sum(map(len, rows(url_of(empty)).values())) == 0
 
 
+@pytest.mark.slow
 def test_a_backup_of_an_older_schema_is_restored_and_then_migrated(
     filled: Semmem, other_url: str, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +66,7 @@ def test_a_backup_of_an_older_schema_is_restored_and_then_migrated(
     assert {name: found for name, found in rows(other_url).items() if name != "later"} == before
 
 
+@pytest.mark.slow
 def test_a_backup_is_taken_before_a_migration_and_the_last_few_are_kept(
     filled: Semmem, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +91,7 @@ def test_a_backup_is_taken_before_a_migration_and_the_last_few_are_kept(
         assert mem.hashes() == hashes
 
 
+@pytest.mark.slow
 def test_a_backup_is_taken_before_semmem_migrate_changes_a_store_and_not_in_a_dry_run(
     filled: Semmem, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +126,7 @@ def test_no_migration_without_the_backup_unless_it_is_switched_off(
     assert [file.name for file in tmp_path.iterdir()] == ["backups"]
 
 
+@pytest.mark.slow
 def test_the_backup_of_an_embedded_store_lies_in_its_own_folder(
     server: EmbeddedServer, embedded_url: str, filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,6 +160,7 @@ def test_two_backups_of_one_second_are_both_there(filled: Semmem, tmp_path: Path
     assert sorted(place.names()) == [one, two]
 
 
+@pytest.mark.slow
 def test_a_drill_restores_into_a_store_that_is_gone_afterwards(
     filled: Semmem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

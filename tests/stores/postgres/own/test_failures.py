@@ -159,6 +159,7 @@ WORK_ONCE: dict[str, tuple[Callable[[Semmem], Any], Any, int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", WORK_ONCE)
 def test_an_answer_to_a_commit_that_is_lost_does_the_work_once_and_counts_it(own: Own, url: str, what: str) -> None:
     work, outcome, memories = WORK_ONCE[what]
@@ -196,6 +197,7 @@ def test_the_end_of_a_transaction_whose_connection_is_lost_is_asked_for(
         assert connection._was_committed(looking, str(int(id) + 1_000_000), 1) is False  # the server crashed before it
 
 
+@pytest.mark.slow
 def test_a_server_that_restarts_between_two_recalls_and_under_a_write_is_not_noticed(
     own: Own, mem: Semmem, url: str
 ) -> None:

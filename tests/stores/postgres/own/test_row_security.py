@@ -122,6 +122,7 @@ def test_one_connection_serves_keys_by_turns_and_keeps_the_namespaces_of_none(me
         assert mem.namespaces() == []
 
 
+@pytest.mark.slow
 def test_a_transaction_that_is_undone_takes_the_setting_of_its_call_along(mem: Semmem) -> None:
     def undone() -> None:
         with mem.store.whole():
@@ -244,6 +245,7 @@ def switched_at(url: str) -> set[str]:
         return set(row_security.switch(connection, on=True).tables)
 
 
+@pytest.mark.slow
 def test_a_program_that_was_open_when_it_was_switched_on_goes_on(own: Own, url: str) -> None:
     migrate_store(url)
     granted(own, database(url))

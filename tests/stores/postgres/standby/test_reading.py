@@ -126,6 +126,7 @@ def test_the_writes_of_other_processes_are_found_once_the_standby_has_them(own: 
         assert set(found(mem)) == {"key", "mat"}
 
 
+@pytest.mark.slow
 def test_a_standby_that_replays_nothing_does_not_keep_what_another_process_forgot(
     standby: Own, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_standby_that_replays_nothing_does_not_keep_what_another_process_forgo
         assert (found(mem), counts(mem)) == ([], (2, 1))
 
 
+@pytest.mark.slow
 def test_threads_that_write_and_recall_while_the_lag_comes_and_goes_find_all_they_wrote(standby: Own, url: str) -> None:
     wrong: list[str] = []
     over = threading.Event()
@@ -313,6 +315,7 @@ def test_a_standby_of_a_server_that_was_promoted_does_not_answer_for_the_former_
 # ---------------------------------------------------------------------- a URL that is none of a standby
 
 
+@pytest.mark.slow
 def test_a_server_that_is_no_standby_of_the_store_is_refused_in_one_sentence(own: Own, standby: Own, url: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         semmem.connect(url, read_url=url, embedder="hashing")
@@ -370,6 +373,7 @@ def test_a_standby_that_does_not_answer_at_connect_is_warned_of_and_the_primary_
         assert (found(mem), counts(mem)) == (["key"], (0, 1))
 
 
+@pytest.mark.slow
 def test_a_hard_forget_fails_while_a_standby_keeps_an_earlier_state_of_the_primary(
     own: Own, standby: Own, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
