@@ -1,4 +1,4 @@
-"""What both stores do the same to answer a request that is sent again with the answer that was kept."""
+"""What both stores do so that a request that is sent again is done once: its answer, and the claim to do it."""
 
 from __future__ import annotations
 

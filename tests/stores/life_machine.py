@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from typing import Any, ClassVar
 
@@ -268,8 +269,8 @@ class Life(RuleBasedStateMachine):
         here, there = self.name(old), self.name(new)
         verb = self.mem.copy_namespace if stay else self.mem.rename_namespace
         logged = len(self.mem.recalls(namespace=there)) > 0
-        move = lambda: self.model.move(here, there, stay=stay, logged=logged)  # noqa: E731
-        done, expected = self.both(lambda: verb(here, there), move)
+        moved = partial(self.model.move, here, there, stay=stay, logged=logged)
+        done, expected = self.both(lambda: verb(here, there), moved)
         self.renewed |= {here, there}
         assert done == expected
 

@@ -133,7 +133,8 @@ def _newest(source: Source, namespace: str) -> Iterator[Mapping[str, Any]]:
 
 def _is_shown(memory: Mapping[str, Any]) -> bool:
     """Return whether a memory may be shown to whoever begins: it is not sensitive, and valid now."""
-    begins, ends = (value and datetime.fromisoformat(value) for value in map(memory.get, ("valid_from", "valid_to")))
+    times = map(memory.get, ("valid_from", "valid_to"))
+    begins, ends = (datetime.fromisoformat(value) if value else None for value in times)
     return not memory.get("sensitive") and is_valid(begins, ends, datetime.now(UTC))
 
 

@@ -287,7 +287,7 @@ def _stored(
 
 @dataclass(frozen=True)
 class _Replaced:
-    """The memories that a batch replaces; nothing else is stored of it yet."""
+    """What became of the memories that a batch replaces."""
 
     names: set[_Name] = field(default_factory=set)
     """Those that were removed."""
@@ -301,7 +301,7 @@ class _Replaced:
     """The keys of corrected names in those that become sensitive, by namespace."""
 
 
-def _replace(connection: Connection, rows: Sequence[Row], numbers: _Numbers) -> _Replaced:
+def _replace(connection: Connection, rows: Sequence[Row], row_numbers: _Numbers) -> _Replaced:
     """Remove the memories that ``rows`` replace, if they have not changed.
 
     The history keeps them, but not those that are only made anew.
@@ -321,10 +321,10 @@ def _replace(connection: Connection, rows: Sequence[Row], numbers: _Numbers) -> 
     trims = _keep_versions(connection, wholes, past)
     hidden_names = by_namespace(row.name for row in hidden)
     earlier = {namespace: _hide_versions(connection, namespace, ids) for namespace, ids in hidden_names.items()}
-    told = _row_ids_of(stored_rows, {row.name for row in wholes if not row.retells})
-    seen = {namespace: seen_counts(connection, namespace, some) for namespace, some in told.items()}
+    as_before = _row_ids_of(stored_rows, {row.name for row in wholes if not row.retells})
+    seen = {namespace: seen_counts(connection, namespace, some) for namespace, some in as_before.items()}
     deletions = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in row_ids.items()}
-    numbers.ask_drops(least={namespace: min(some) for namespace, some in row_ids.items()})
+    row_numbers.ask_drops(least={namespace: min(some) for namespace, some in row_ids.items()})
     trimmed = {namespace for namespace, trim in trims.items() if trim.rowcount > 0}  # the deletions waited
     for namespace in sorted(trimmed | earlier.keys()):
         erase(connection, namespace)  # the saved model may hold titles that are not kept any more

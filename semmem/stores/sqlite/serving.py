@@ -57,9 +57,9 @@ class SqliteServing:
                 raise another_request()
             raise _Kept(Answer(kept[1], bool(kept[2]), found=True))
 
-        def keep(connection: sqlite3.Connection) -> None:
-            kept = {**row, "answer": answer.text, "unscrubbed": answer.unscrubbed}
-            connection.execute(_SQL["answered_set"], kept)
+        def keep(connection: sqlite3.Connection, answer: Answer) -> None:
+            whole_row = {**row, "answer": answer.text, "unscrubbed": answer.unscrubbed}
+            connection.execute(_SQL["answered_set"], whole_row)
             connection.execute(_SQL["answered_few"], row)
 
         unscrubbed = False
@@ -72,13 +72,13 @@ class SqliteServing:
                     finally:
                         unscrubbed = whole.unscrubbed
                     answer = Answer(text, unscrubbed, found=False)
-                    self._store._writing(keep)
+                    self._store._writing(lambda c: keep(c, answer))
             else:
                 with self._claimed(key):
                     self._store._run(check)
                     answer = Answer(work(), unscrubbed=False, found=False)
                     with suppress(StoreError, sqlite3.Error):  # what is done is done, whether or not that can be kept
-                        self._store._writing(keep)
+                        self._store._writing(lambda c: keep(c, answer))
         except _Kept as kept:
             answer = kept.answer
         except BaseException:
