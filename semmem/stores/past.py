@@ -19,7 +19,7 @@ from semmem.model.filters import Within, matches, within
 from semmem.model.history import MOST_EARLIER, Earlier, Newer
 from semmem.model.store import LifeStore, Snapshot
 from semmem.model.store.encoded import vector_embedder
-from semmem.model.types import Memory, Passage
+from semmem.model.types import Memory, Passage, is_valid
 from semmem.stores.snapshot import Overlay
 from semmem.text.passages import content_key
 
@@ -304,8 +304,7 @@ def _nearest_passages(
 
 
 def _was_valid(memory: Memory, at: datetime) -> bool:
-    begun = memory.valid_from or memory.updated_at
-    return (begun is None or begun <= at) and (memory.valid_to is None or memory.valid_to > at)
+    return is_valid(memory.valid_from or memory.updated_at, memory.valid_to, at)
 
 
 def _head(row_id: int, one: Earlier) -> CandidateMetadata:

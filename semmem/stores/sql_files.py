@@ -19,7 +19,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from semmem.model.errors import InvalidInput, NamespaceFull, StoreError
+from semmem.model.errors import Conflict, InvalidInput, NamespaceFull, StoreError
 from semmem.model.types import ListOrder, Memory, Page
 from semmem.stores.memory_columns import fragment
 
@@ -33,6 +33,7 @@ __all__ = [
     "cursor_after",
     "each_statement",
     "migrations",
+    "name_taken",
     "read_cursor",
     "statements",
     "too_old",
@@ -220,6 +221,14 @@ def _placed(at: str, id: str, order: str, key: float | None) -> ListPlace:
         raise ValueError
     is_timed = order == "updated" or (order == "accessed" and key != NEVER)
     return ListPlace(created_at, id, key, _EPOCH + timedelta(microseconds=int(key or 0)) if is_timed else None)
+
+
+def name_taken(namespace: str) -> Conflict:
+    """Return the error for a namespace that is no new name, because the store holds something of it."""
+    return Conflict(
+        f"The namespace {namespace!r} already holds memories, forgotten ones or logged recalls; "
+        "choose another name, or drop it first."
+    )
 
 
 def check_number(namespace: str, number: int) -> None:

@@ -13,9 +13,9 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from semmem.model.errors import Conflict, NotFound
+from semmem.model.errors import NotFound
 from semmem.model.reports import Limits
-from semmem.stores.sql_files import check_limits, check_number, statements
+from semmem.stores.sql_files import check_limits, check_number, name_taken, statements
 from semmem.stores.sqlite.saved import erase
 from semmem.stores.sqlite.write import count_change, microsecond
 
@@ -36,10 +36,7 @@ def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> i
     tables = _tables(connection)
     for table in tables:
         if connection.execute(_SQL["moved_holds"].format(table=table), {"namespace": new}).fetchone()[0]:
-            raise Conflict(
-                f"The namespace {new!r} already holds memories, forgotten ones or logged recalls; "
-                "choose another name, or drop it first."
-            )
+            raise name_taken(new)
     count = int(connection.execute(_SQL["drop_count"], {"namespace": old}).fetchone()[0])
     if not count:
         raise NotFound(f"There are no memories in namespace {old!r}; `semmem namespaces` lists those that have some.")

@@ -27,7 +27,7 @@ from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.postgres.moving.tables import Table
 from semmem.stores.postgres.saved import erase
 from semmem.stores.postgres.typed import Connection, TupleRow, only
-from semmem.stores.sql_files import check_limits, statements
+from semmem.stores.sql_files import check_limits, name_taken, statements
 
 if TYPE_CHECKING:
     from semmem.stores.postgres.connection import Pooled
@@ -45,10 +45,6 @@ _PATIENCE_S = 3.0
 _PAUSE_S = 0.05
 _OWN = ("namespace", "change", "namespace_setting", "meta", "access_key", "answered")
 """Tables that are not copied row by row: counts, changes, which are recorded anew, and settings, which are few."""
-_TAKEN = (
-    "The namespace {!r} already holds memories, forgotten ones or logged recalls; "
-    "choose another name, or drop it first."
-)
 
 
 def move(pool: Pooled, old: str, new: str, *, stay: bool) -> int:
@@ -118,9 +114,9 @@ def _begin(connection: Connection, tables: list[Table], old: str, new: str, *, s
         raise Conflict(_dropping(old, new))
     for table in tables:
         if only(connection.execute(_filled("moved_holds", table), {"namespace": new}))[0]:
-            raise Conflict(_TAKEN.format(new))
+            raise name_taken(new)
     if only(connection.execute(_SQL["moved_set"], {"namespace": new}))[0]:
-        raise Conflict(_TAKEN.format(new))
+        raise name_taken(new)
     if not only(connection.execute(_SQL["moved_there"], {"namespace": old}))[0]:
         raise NotFound(f"There are no memories in namespace {old!r}; `semmem namespaces` lists those that have some.")
     connection.execute(_SQL["moved_begin"], {"namespace": new, "state": "filling", "other": old})
