@@ -123,6 +123,22 @@ def test_a_random_graph_keeps_its_shape_and_the_other_legs_keep_their_lists(stor
     assert {(k, int(r["ord"])) for k, rows in of_real.items() for r in rows} != pairs
 
 
+def test_a_random_graph_does_not_depend_on_the_order_in_which_memories_were_stored(store_url: str) -> None:
+    texts = {f"m{number:02}": f"Ada met {'Bo and Cy and' if number % 3 else ''} Dan in Oslo" for number in range(12)}
+    texts["long"] = "Ada lived in Oslo. " * 200  # it is split, so its parts have places, too
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        for namespace, ids in (("onward", sorted(texts)), ("backward", sorted(texts, reverse=True))):
+            for id in ids:
+                mem.remember(texts[id], id=id, namespace=namespace)
+        deals = []
+        for namespace in ("onward", "backward"):
+            places, _ = Places(mem.store, mem.store.graph, 0).of(namespace)
+            ids_of = {row_id: memory.id for row_id, memory in mem.store.indexed_after(namespace, -1, 1_000)}
+            deals.append({ids_of[row_id]: ids_of[place] for row_id, place in places.items()})
+            assert len(ids_of) > 13
+    assert deals[0] == deals[1]
+
+
 @pytest.mark.slow
 def test_the_report_of_an_ablation_has_the_controls_and_leg_only_gold(store_url: str, tmp_path: Path) -> None:
     given = ["--data", str(TOY), "--store", store_url, "--embedder", "hashing", "--out", str(tmp_path)]

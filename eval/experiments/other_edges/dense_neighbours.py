@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.experiments.other_edges.random_graph import row_ids_of
+from eval.experiments.other_edges.random_graph import row_ids_by_id
 from semmem.legs.graph import Graph
 from semmem.legs.graph_walk import Edges, Mass
 from semmem.model.errors import LegFailed
@@ -67,7 +67,7 @@ class DenseNeighbours(Graph):
         """
         super()._edges(namespace, beam, settings, walked, trace)
         if namespace not in self._rows and (vectors := self._store.vectors) is not None:
-            self._rows[namespace] = vectors.vectors_of([namespace], sorted(row_ids_of(self._store, namespace)))
+            self._rows[namespace] = vectors.vectors_of([namespace], sorted(row_ids_by_id(self._store, namespace)))
         row_ids, matrix = self._rows.get(namespace, _NONE)
         if not len(row_ids):
             raise LegFailed("No memory has a vector, so there are no nearest vectors to walk to.")

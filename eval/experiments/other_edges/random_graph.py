@@ -22,7 +22,7 @@ from semmem.model.recipe import Recipe
 from semmem.model.store import GraphStore, Snapshot, Store, graph_of
 from semmem.stores.snapshot import Overlay
 
-__all__ = ["Places", "Rewired", "dealt", "rewired", "row_ids_of"]
+__all__ = ["Places", "Rewired", "dealt", "rewired", "row_ids_by_id"]
 
 BIN = 10
 """Memories among which places are dealt, next to one another in the order of their degrees."""
@@ -45,16 +45,21 @@ def dealt(degrees: Sequence[int], seed: int) -> NDArray[np.intp]:
     return takes
 
 
-def row_ids_of(store: Store, namespace: str) -> Iterator[int]:
-    """Yield the number of every memory and part of a namespace that legs can return, page by page."""
+def row_ids_by_id(store: Store, namespace: str) -> list[int]:
+    """Return the row id of every memory and part of a namespace that legs can return, in the order of their ids."""
+    found: list[tuple[str, int]] = []
     last = -1
     while page := store.indexed_after(namespace, last, _PAGE):
-        yield from (row_id for row_id, _ in page)
+        found += ((memory.id, row_id) for row_id, memory in page)
         last = page[-1][0]
+    return [row_id for _, row_id in sorted(found)]
 
 
 class Places:
-    """Which place each memory of a namespace takes, and which memory has each place, by row id."""
+    """Which place each memory of a namespace takes, and which memory has each place, by row id.
+
+    The deal follows the ids of the memories, so the order in which a store was filled does not change it.
+    """
 
     def __init__(self, store: Store, graph: GraphStore, seed: int) -> None:
         self._store, self._graph, self._seed = store, graph, seed
@@ -63,8 +68,8 @@ class Places:
     def of(self, namespace: str) -> tuple[dict[int, int], dict[int, int]]:
         """Return place by memory, and memory by place."""
         if namespace not in self._dealt:
-            row_ids = sorted(row_ids_of(self._store, namespace))
-            content = self._graph.forwards([namespace], row_ids)
+            row_ids = row_ids_by_id(self._store, namespace)
+            content = self._graph.forwards([namespace], sorted(row_ids))
             ends = content.sizes.cumsum()
             many = dict.fromkeys(row_ids, 0) | {
                 row_id: int((content.entries["mention"][end - size : end] > 0).sum())
