@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from semmem.concepts.claim_words import EMPTY, FIRST, NUMBERS, SAME, VERBS, WORD
 from semmem.concepts.claims import Change, Claim, change_between, claims, read_word
-from semmem.model.process.forks import cached_property
 from semmem.text.passages import sentences
 from semmem.text.tokens import fold
 
@@ -57,36 +55,21 @@ _WRITTEN_VALUES = """
     silver gold
 """
 _Kind: TypeAlias = Literal["", "me", "name", "same", "plain"]
+_Words: TypeAlias = tuple[frozenset[str], frozenset[str], bool]
 _DIGIT = re.compile(r"\d")
 _VALUES = frozenset(_WRITTEN_VALUES.split())
 
 
-@dataclass(frozen=True)
-class Outline:
-    """A cheap summary of a sentence: the keys of its claims, and its words, which are read when they are asked for.
-
-    "I" in it is ``me``, the folded name of its author.
-    """
-
-    sentence: str
-    me: str
-    keys: frozenset[int]
-
-    @cached_property
-    def words(self) -> tuple[frozenset[str], frozenset[str], bool]:
-        """The frame, the names in it, and whether the sentence tells what replaces what, or who leads.
-
-        Names are words of the frame with a capital inside the sentence. They are less exact than in ``claims.Claim``,
-        because an outline is made of every stored text and a claim only of few. Of a sentence that tells a change any
-        two words may be subject and attribute.
-        """
-        subject, others, names, tells, _ = _statement_words(self.sentence, self.me, len(self.sentence))
-        return frozenset((*subject, *others)), frozenset(names), tells
+Outline: TypeAlias = tuple[str, str, tuple[int, ...]]
+"""A cheap summary of a sentence: the sentence, the folded name of its author, which "I" in it means, and the keys of
+its claims. It is a plain tuple, because a batch makes some 60,000 of them, and the garbage collector visits objects of
+other types again and again.
+"""
 
 
 def outlines(text: str, author: str | None = None) -> list[Outline]:
     """Return the outlines of the first dozen sentences of ``text``, without questions; "I" is ``author``."""
-    return [Outline(one, me, frozenset(_keys(one, me))) for one, me in _statements(text, author)]
+    return [(one, me, tuple(_keys(one, me))) for one, me in _statements(text, author)]
 
 
 def claim_keys(text: str, author: str | None = None) -> list[int]:
@@ -104,10 +87,12 @@ def changed(
 
     Only sentences that share a key and enough of their frames are split.
     """
-    for after in newer:
-        for before in older:
-            if after.sentence != before.sentence and not after.keys.isdisjoint(before.keys) and _near(before, after):
-                old, new = _taken_apart(before.sentence, older_author), _taken_apart(after.sentence, newer_author)
+    for after, after_me, after_keys in newer:
+        keys = frozenset(after_keys)
+        for before, before_me, before_keys in older:
+            shared = after != before and not keys.isdisjoint(before_keys)
+            if shared and _near(_words(before, before_me), _words(after, after_me)):
+                old, new = _taken_apart(before, older_author), _taken_apart(after, newer_author)
                 if (change := change_between(old, new)) is not None:
                     return change
     return None
@@ -118,11 +103,23 @@ def _taken_apart(sentence: str, author: str | None) -> tuple[Claim, ...]:
     return tuple(claims(sentence, author=author))
 
 
-def _near(before: Outline, after: Outline) -> bool:
-    new, new_names, tells = after.words
+@lru_cache(maxsize=256)
+def _words(sentence: str, me: str) -> _Words:
+    """Return the frame of a sentence, the names in it, and whether it tells what replaces what, or who leads.
+
+    Names are words of the frame with a capital inside the sentence. They are less exact than in ``claims.Claim``,
+    because they are made of many sentences and a claim only of few. Of a sentence that tells a change any two words may
+    be subject and attribute.
+    """
+    subject, others, names, tells, _ = _statement_words(sentence, me, len(sentence))
+    return frozenset((*subject, *others)), frozenset(names), tells
+
+
+def _near(before: _Words, after: _Words) -> bool:
+    new, new_names, tells = after
     if tells:
         return True
-    old, old_names, _ = before.words
+    old, old_names, _ = before
     return len(old & new) >= _NEAR * min(len(old - (old_names - new_names)), len(new - (new_names - old_names)))
 
 

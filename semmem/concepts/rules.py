@@ -52,7 +52,7 @@ _TERM, _STEM, _BIGRAM, _NAME = int(Kind.TERM), int(Kind.STEM), int(Kind.BIGRAM),
 _NAME_OPENING = f"{_NAME}\x1f"
 
 _MENTION = {_TERM: 0.0, _STEM: STEM_WEIGHT}
-_NOTHING = Reading([], [], [], [])
+_NOTHING = Reading([], (), (), ())
 
 
 class _Concepts:
@@ -105,17 +105,17 @@ class _Concepts:
         self.names[concept_key] = (shown, mention, subject)
 
     def extraction(self) -> Extraction:
-        """Return the extraction: parallel lists, keys ascending."""
+        """Return the extraction, keys ascending."""
         words = self.words.values()
         pairs = [f"{left}\x1f{right}" for left, right in self.bigrams]
         named = self.names.values()
         few, more, most = len(words), len(pairs), len(named)
         keys = [*self.words, *[hashed(f"2\x1f{pair}") for pair in pairs], *self.names]  # key(Kind.BIGRAM, …), in line
         if not keys:
-            return Extraction([], [], [], [], [], [], 0)  # a text of punctuation has no candidates either
+            return Extraction((), (), (), (), (), (), 0)  # a text of punctuation has no candidates either
         kinds = [word.kind for word in words]
         weights = [_MENTION[kind] for kind in kinds]
-        columns: list[list[Any]] = [
+        columns: list[Sequence[Any]] = [
             keys,
             [*kinds, *[_BIGRAM] * more, *[_NAME] * most],
             [*[word.stem for word in words], *[pair.replace("\x1f", " ") for pair in pairs], *[n[0] for n in named]],
@@ -123,11 +123,10 @@ class _Concepts:
             [*[0.0] * (few + more), *[n[2] for n in named]],
             [*self.counts.values(), *[0] * (more + most)],
         ]
-        if len(keys) > 1:
-            ascending = itemgetter(*sorted(range(len(keys)), key=keys.__getitem__))
-            columns = [list(ascending(column)) for column in columns]
-        keys, kinds, labels, mentions, subjects, counts = columns
-        return Extraction(keys, kinds, labels, mentions, subjects, counts, self.length, candidates=self.candidates)
+        ascending = itemgetter(*sorted(range(len(keys)), key=keys.__getitem__)) if len(keys) > 1 else tuple
+        ordered, kinds, labels, mentions, subjects, counts = map(ascending, columns)
+        candidates = tuple(self.candidates)
+        return Extraction(ordered, kinds, labels, mentions, subjects, counts, self.length, candidates=candidates)
 
 
 def extract(text: str, title: str | None = None, *, language: str = "english") -> Extraction:
@@ -283,8 +282,7 @@ def with_other_names(extraction: Extraction, names: Sequence[str], language: str
             rows[concept_key] = (concept_key, _NAME, label, mention, max(subject, min(weight, BARE_TITLE)), count)
     if not rows:
         return extraction
-    keys, kinds, labels, mentions, subjects, counts = (
-        list(c) for c in zip(*(rows[concept_key] for concept_key in sorted(rows)), strict=True)
-    )
+    ordered = [rows[concept_key] for concept_key in sorted(rows)]
+    keys, kinds, labels, mentions, subjects, counts = zip(*ordered, strict=True)
     columns = (keys, kinds, labels, mentions, subjects, counts)
     return Extraction(*columns, extraction.length, extraction.relationships, extraction.candidates)

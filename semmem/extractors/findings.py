@@ -79,13 +79,13 @@ class Gathered:
                     del self._rows[concept_key]
 
     def extraction(self, relationships: Collection[tuple[int, str, int]] = ()) -> Extraction:
-        """Return the extraction: parallel lists, keys ascending; relationships sorted, each once."""
+        """Return the extraction, keys ascending; relationships sorted, each once."""
         rows = [self._rows[concept_key] for concept_key in sorted(self._rows)]
         if not rows:
-            return Extraction([], [], [], [], [], [], self._length)
-        keys, kinds, names, mentions, subjects, counts = map(list, zip(*rows, strict=True))
+            return Extraction((), (), (), (), (), (), self._length)
+        keys, kinds, names, mentions, subjects, counts = zip(*rows, strict=True)
         columns = (keys, kinds, names, mentions, subjects, counts)
-        return Extraction(*columns, self._length, sorted(set(relationships)), self._candidates)
+        return Extraction(*columns, self._length, tuple(sorted(set(relationships))), self._candidates)
 
 
 def named(name: str, language: str = "english") -> tuple[tuple[str, ...], str]:

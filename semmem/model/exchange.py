@@ -442,7 +442,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The terms and concepts of one memory: parallel lists, one entry per key, keys distinct and ascending.
+    """The terms and concepts of one memory: parallel columns, one entry per key, keys distinct and ascending.
 
     ``keys`` are signed 64-bit hashes of (kind, folded tokens), ``names`` their spellings. ``mentions`` is the weight
     a(m, c) in [0, 1], ``subjects`` the weight b(c, m), 0 where the memory is not about the concept. ``counts`` is the
@@ -450,14 +450,17 @@ class Extraction:
     memory, title counted twice. ``relationships`` are (key of a name, type, key of a name), sorted; the rules find
     none. ``candidates`` are (key of a name, place) of the runs of title and text that are names if another memory is
     about them (see concepts.names.candidates).
+
+    An extractor may give lists. Those of semmem give tuples: a bulk has millions of values in these columns at once,
+    and the garbage collector visits each value of a list again and again, but of a tuple of numbers or strings once.
     """
 
-    keys: list[int]
-    kinds: list[int]
-    names: list[str]
-    mentions: list[float]
-    subjects: list[float]
-    counts: list[int]
+    keys: Sequence[int]
+    kinds: Sequence[int]
+    names: Sequence[str]
+    mentions: Sequence[float]
+    subjects: Sequence[float]
+    counts: Sequence[int]
     length: int
-    relationships: list[tuple[int, str, int]] = field(default_factory=list)
-    candidates: list[tuple[int, int]] = field(default_factory=list)
+    relationships: Sequence[tuple[int, str, int]] = ()
+    candidates: Sequence[tuple[int, int]] = ()

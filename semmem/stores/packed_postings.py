@@ -147,7 +147,7 @@ def forward_entries(extractions: Sequence[Extraction]) -> NDArray[Any]:
 
 def candidates(extraction: Extraction) -> bytes:
     """Return the candidates of a memory as a store keeps them."""
-    return np.array(extraction.candidates, dtype=CANDIDATE).tobytes()
+    return np.array(list(extraction.candidates), dtype=CANDIDATE).tobytes()
 
 
 def unpack_candidates(row_ids: NDArray[np.int64], sizes: NDArray[np.int64], raw: bytes) -> NDArray[Any]:

@@ -292,15 +292,15 @@ def stop_words(language: str) -> frozenset[str]:
 
 
 class Reading(NamedTuple):
-    """The tokens of a text, in order, as parallel lists: words, where each begins and ends, and what is before it.
+    """The tokens of a text, in order, as parallel columns: words, where each begins and ends, and what is before it.
 
-    Lists and no tuple a token: the garbage collector would look at each of those, again and again.
+    The garbage collector visits the values of a tuple of numbers or strings once, those of a list again and again.
     """
 
     words: list[Word]
-    starts: list[int]
-    ends: list[int]
-    gaps: list[str]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    gaps: tuple[str, ...]
 
 
 def reading(text: str, language: str = "english") -> Reading:
@@ -310,8 +310,11 @@ def reading(text: str, language: str = "english") -> Reading:
         pieces = _pattern(language, ascii_only=True).split(text)
         bounds = list(accumulate(map(len, pieces)))
         ascii_words = [lookup(surface) or _learn(surface, language) for surface in pieces[1::2]]
-        return Reading(ascii_words, bounds[:-1:2], bounds[1::2], pieces[:-1:2])
-    result = Reading([], [], [], [])
+        return Reading(ascii_words, tuple(bounds[:-1:2]), tuple(bounds[1::2]), tuple(pieces[:-1:2]))
+    words: list[Word] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    gaps: list[str] = []
     last = 0
     for match in _pattern(language, ascii_only=False).finditer(text):
         surface = match[0]
@@ -322,11 +325,11 @@ def reading(text: str, language: str = "english") -> Reading:
             word = lookup(piece) or _learn(piece, language)
             if word.folded:
                 first = start + index
-                result.words.append(word)
-                result.gaps.append(text[last:first])
-                result.starts.append(first)
-                result.ends.append(last := end if plain else first + len(piece))
-    return result
+                words.append(word)
+                gaps.append(text[last:first])
+                starts.append(first)
+                ends.append(last := end if plain else first + len(piece))
+    return Reading(words, tuple(starts), tuple(ends), tuple(gaps))
 
 
 def tokens(text: str, language: str = "english") -> list[tuple[Word, int, int]]:

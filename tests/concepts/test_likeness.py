@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 
@@ -92,3 +93,11 @@ def test_any_texts_can_be_read(texts: list[str]) -> None:
     for text in texts:
         assert all(-(2**63) <= key < 2**63 for key in claim_keys(text, "Ana"))
         assert 0 <= resemblance(text, text) <= 1
+
+
+def test_the_garbage_collector_does_not_visit_outlines() -> None:
+    some = outlines("The build takes 9 minutes. Ana lives in Oslo.", "Ana")
+    gc.collect()
+    gc.collect()  # first the tuples in a tuple, then it
+    assert len(some) == 2
+    assert not any(map(gc.is_tracked, some))

@@ -457,3 +457,29 @@ def test_no_worker_reads(
         items = iter(some) if case == "a stream" else some
         assert mem.remember_many(items, batch_size=20 if case == "one batch" else 5).remembered == 20
     assert read_by_workers == []
+
+
+def test_what_a_worker_makes_is_gone_without_the_garbage_collector() -> None:
+    program = """
+import gc
+from semmem.write.bulk import TextRow, found_in
+from semmem.write.comparison import Text, compared
+
+texts = [f"Ada moved the key of room {n} to Oslo. The build of Bob Ash takes {n} minutes." for n in range(50)]
+rows = [TextRow(text, "", "Ada" if n % 2 else None, "Kim", 7) for n, text in enumerate(texts)]
+every = [Text(("n", str(n)), text, None, "Kim", (float(n), n, n)) for n, text in enumerate(texts)]
+
+
+def work():
+    found_in(rows, "english")
+    assert compared([(one, every) for one in every], "supersede")
+
+
+work()
+gc.collect()
+gc.disable()
+work()
+print(gc.collect())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"

@@ -156,8 +156,7 @@ def _extraction(competitor: Competitor, word: str | None) -> Extraction:
         subject = 1.0 if about and name == _NAMED else 0.0
         entries.append((_name(name), int(Kind.NAME), " ".join(name), 1.0, subject, 0))
     entries.sort()
-    columns: Sequence[list[Any]] = [list(column) for column in zip(*entries, strict=True)] or [[] for _ in range(6)]
-    keys, kinds, names, mentions, subjects, counts = columns
+    keys, kinds, names, mentions, subjects, counts = zip(*entries, strict=True) if entries else [()] * 6
     return Extraction(keys, kinds, names, mentions, subjects, counts, _WORDS if competitor.words else 0)
 
 

@@ -154,7 +154,7 @@ def index_few(connection: Connection, new: NewRows, bulk: bool) -> tuple[Cursor,
         connection.execute(_SQL["forward_add"], forward)
         if row.vector is not None:
             connection.execute(_SQL["embedding_put"], {**where, "ord": row_id, "vector": Vector(row.vector)})
-        connection.execute(_SQL["pending_add"], {**where, "ord": row_id, "names": extraction.names, "bulk": bulk})
+        connection.execute(_SQL["pending_add"], {**where, "ord": row_id, "names": list(extraction.names), "bulk": bulk})
     send_change(connection, new.namespace, new.count, new.fates)
     backlog = connection.execute(_SQL["backlog"], where)
     ids = {row.name[1] for _, row in new.stored}

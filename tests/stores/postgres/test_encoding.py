@@ -97,7 +97,7 @@ def test_two_memories_with_one_key_become_one_segment() -> None:
 
 
 def test_memories_without_a_single_term_make_no_segment() -> None:
-    nothing = Extraction([], [], [], [], [], [], 0)
+    nothing = Extraction((), (), (), (), (), (), 0)
     arrays = (np.array([1, 2]), np.array([0, 0]), np.array([0, 0]))
     assert list(invert(*arrays, forward_entries([nothing, nothing]), []).each()) == []
 
