@@ -56,15 +56,13 @@ _WRITTEN_VALUES = """
 """
 _Kind: TypeAlias = Literal["", "me", "name", "same", "plain"]
 _Words: TypeAlias = tuple[frozenset[str], frozenset[str], bool]
-_DIGIT = re.compile(r"\d")
-_VALUES = frozenset(_WRITTEN_VALUES.split())
-
-
 Outline: TypeAlias = tuple[str, str, tuple[int, ...]]
 """A cheap summary of a sentence: the sentence, the folded name of its author, which "I" in it means, and the keys of
 its claims. It is a plain tuple, because a batch makes some 60,000 of them, and the garbage collector visits objects of
 other types again and again.
 """
+_DIGIT = re.compile(r"\d")
+_VALUES = frozenset(_WRITTEN_VALUES.split())
 
 
 def outlines(text: str, author: str | None = None) -> list[Outline]:
@@ -91,7 +89,7 @@ def changed(
         keys = frozenset(after_keys)
         for before, before_me, before_keys in older:
             shared = after != before and not keys.isdisjoint(before_keys)
-            if shared and _near(_words(before, before_me), _words(after, after_me)):
+            if shared and _near(before, before_me, after, after_me):
                 old, new = _taken_apart(before, older_author), _taken_apart(after, newer_author)
                 if (change := change_between(old, new)) is not None:
                     return change
@@ -103,7 +101,16 @@ def _taken_apart(sentence: str, author: str | None) -> tuple[Claim, ...]:
     return tuple(claims(sentence, author=author))
 
 
-@lru_cache(maxsize=256)
+def _near(before: str, before_me: str, after: str, after_me: str) -> bool:
+    """Return whether two sentences share enough of their frames, or the later one tells a change of anything."""
+    new, new_names, tells = _words(after, after_me)
+    if tells:
+        return True
+    old, old_names, _ = _words(before, before_me)
+    return len(old & new) >= _NEAR * min(len(old - (old_names - new_names)), len(new - (new_names - old_names)))
+
+
+@lru_cache(maxsize=1_024)
 def _words(sentence: str, me: str) -> _Words:
     """Return the frame of a sentence, the names in it, and whether it tells what replaces what, or who leads.
 
@@ -113,14 +120,6 @@ def _words(sentence: str, me: str) -> _Words:
     """
     subject, others, names, tells, _ = _statement_words(sentence, me, len(sentence))
     return frozenset((*subject, *others)), frozenset(names), tells
-
-
-def _near(before: _Words, after: _Words) -> bool:
-    new, new_names, tells = after
-    if tells:
-        return True
-    old, old_names, _ = before
-    return len(old & new) >= _NEAR * min(len(old - (old_names - new_names)), len(new - (new_names - old_names)))
 
 
 def _statements(text: str, author: str | None) -> Iterator[tuple[str, str]]:

@@ -97,7 +97,10 @@ def test_any_texts_can_be_read(texts: list[str]) -> None:
 
 def test_the_garbage_collector_does_not_visit_outlines() -> None:
     some = outlines("The build takes 9 minutes. Ana lives in Oslo.", "Ana")
+    numbers = tuple(range(2))
     gc.collect()
     gc.collect()  # first the tuples in a tuple, then it
+    if gc.is_tracked(numbers):
+        pytest.skip("this Python visits tuples of numbers")
     assert len(some) == 2
     assert not any(map(gc.is_tracked, some))

@@ -376,8 +376,11 @@ def test_what_is_kept_of_texts_is_bounded_by_their_characters() -> None:
 def test_the_garbage_collector_does_not_visit_what_a_batch_keeps_of_its_texts() -> None:
     found = extract("Ada Lovelace met Bob Ash in room 7. Über den Wolken.", "Ada")
     one, other = reading("Ada met Bob."), reading("Über den Wolken.")
+    numbers = tuple(range(2))
     gc.collect()
     gc.collect()  # first the tuples in a tuple, then it
+    if gc.is_tracked(numbers):
+        pytest.skip("this Python visits tuples of numbers")
     columns = (found.keys, found.kinds, found.names, found.mentions, found.subjects, found.counts, found.candidates)
     assert all(columns)
     assert not any(map(gc.is_tracked, columns))

@@ -297,5 +297,5 @@ def test_where_tokens_stand_is_known_in_plain_and_in_other_texts() -> None:
     ]  # fmt: skip
     other = tokens.reading("Caf\u00e9 \u6771\u4eac\u90fd, 7")
     assert [word.surface for word in other.words] == ["Caf\u00e9", "\u6771\u4eac", "\u4eac\u90fd", "7"]
-    assert (other.starts, other.ends) == ([0, 5, 6, 10], [4, 7, 8, 11])
-    assert other.gaps == ["", " ", "", ", "]
+    assert (other.starts, other.ends) == ((0, 5, 6, 10), (4, 7, 8, 11))
+    assert other.gaps == ("", " ", "", ", ")

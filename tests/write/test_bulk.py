@@ -465,20 +465,23 @@ import gc
 from semmem.write.bulk import TextRow, found_in
 from semmem.write.comparison import Text, compared
 
-texts = [f"Ada moved the key of room {n} to Oslo. The build of Bob Ash takes {n} minutes." for n in range(50)]
-rows = [TextRow(text, "", "Ada" if n % 2 else None, "Kim", 7) for n, text in enumerate(texts)]
-every = [Text(("n", str(n)), text, None, "Kim", (float(n), n, n)) for n, text in enumerate(texts)]
 
-
-def work():
-    found_in(rows, "english")
+def work(first):
+    texts = [
+        f"Ada moved the key of room {n} to Oslo. The run of Bob Ash takes {n} minutes. \u6771\u4eac. pw: Tr0ub4dor&{n}"
+        for n in range(first, first + 50)
+    ]
+    rows = [TextRow(text, "", "\u00c9cole" if n % 2 else None, "Kim", 7) for n, text in enumerate(texts)]
+    every = [Text(("n", str(n)), text, None, "Kim", (float(n), n, n)) for n, text in enumerate(texts)]
+    for language in ("english", "german"):
+        found_in(rows, language)
     assert compared([(one, every) for one in every], "supersede")
 
 
-work()
+work(0)
 gc.collect()
 gc.disable()
-work()
+work(100)
 print(gc.collect())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

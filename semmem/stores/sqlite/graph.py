@@ -38,7 +38,7 @@ def put_extraction(connection: sqlite3.Connection, row: int, extraction: Extract
         "row": row,
         "entries": forward_entries([extraction]).tobytes(),
         "candidates": candidates(extraction),
-        "names": json.dumps(extraction.names, ensure_ascii=False),
+        "names": json.dumps(list(extraction.names), ensure_ascii=False),
     }
     ties = sorted(set(extraction.relationships))
     before = None if new else connection.execute(_SQL["forward_of"], {"row": row}).fetchone()
