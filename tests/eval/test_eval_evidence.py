@@ -257,6 +257,7 @@ OF_BEFORE = {
     "mixed-million": "the same over a million memories, for five minutes; record 0104",
     "mixed-hour": "the same for an hour, semmem alone; record 0104",
     "mixed-hour-later": "the same for an hour, once namespaces were saved beside their writers; record 0104",
+    "mixed-hours": "the same for an hour at a later commit, semmem alone so far; record 0104",
     "mixed-35-minutes": "the same for 35 minutes, once namespaces were saved beside their writers; record 0119",
     "trips": "what each idea about round trips gave, timed by hand on a busy machine; only ratios are meant",
 }

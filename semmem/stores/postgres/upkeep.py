@@ -479,7 +479,7 @@ def _shrunk(store: PostgresStore, packed: Mapping[str, int]) -> None:
     """
     noted = store.rows("meta_get", {"key": _UNSHRUNK})
     left = {table for table in packed if noted and table in noted[0][0]}
-    left |= {table for table, rows in packed.items() if rows >= _MANY and rows >= store.rows(f"{table}_rows", {})[0][0]}
+    left |= {table for table, rows in packed.items() if rows >= _MANY and rows >= _rows_of(store, table)}
     if not left:
         return
     _note_unshrunk(store, left)
@@ -488,6 +488,12 @@ def _shrunk(store: PostgresStore, packed: Mapping[str, int]) -> None:
             if rewrite(connection, watcher, table):
                 left.remove(table)
     _note_unshrunk(store, left)
+
+
+def _rows_of(store: PostgresStore, table: str) -> int:
+    """Return about how many rows a table has: a sample of its pages tells, where counting would read all of them."""
+    store.run(lambda c: c.execute(f"ANALYZE {table}"))
+    return int(store.rows("table_rows", {"table": table})[0][0])
 
 
 def _note_unshrunk(store: PostgresStore, tables: Collection[str]) -> None:

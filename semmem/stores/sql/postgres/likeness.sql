@@ -221,10 +221,6 @@ WITH s AS MATERIALIZED (<likeness_shifts>), before AS (
 )
 SELECT count(*) FROM went;
 
--- likeness_key_rows --
--- Count the rows of likeness keys that are left after packing.
-SELECT count(*) FROM likeness_key;
-
 -- comparison_waiting --
 -- Return some memories whose comparison others left pending; a writer has some time to link what it has just noted.
 SELECT <memory_columns_m>, m.text_at

@@ -332,7 +332,3 @@ WITH bound AS MATERIALIZED (
     FROM placed GROUP BY piece
 )
 SELECT b.upto, (SELECT count(*) FROM alone) FROM bound b;
-
--- posting_rows --
--- Count the posting rows that are left after packing.
-SELECT count(*) FROM posting;

@@ -62,6 +62,10 @@ UPDATE memory m SET seen_count = r.seen_count, last_seen = r.last_seen
 FROM unnest(%(ids)s::text[], %(counts)s::int[], %(times)s::timestamptz[]) AS r(id, seen_count, last_seen)
 WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0;
 
+-- table_rows --
+-- Return about how many rows a table has, from the pages that the last ANALYZE read.
+SELECT reltuples::bigint FROM pg_class WHERE oid = %(table)s::regclass;
+
 -- statistics_outdated --
 -- List those of some tables of which the planner has no statistics, or old ones: more than one row in share has changed
 -- since. A hard forget deletes them.
