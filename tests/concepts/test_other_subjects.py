@@ -34,7 +34,7 @@ def test_another_name_is_a_subject_of_a_little_less_weight_than_the_title() -> N
         "Norr, the Logger": (1.0, 0.9),
         "Norr": (0.0, 0.6),
     }
-    assert list(more.keys) == sorted(more.keys)
+    assert more.keys == tuple(sorted(more.keys))
     assert (more.length, more.relationships) == (found.length, found.relationships)
     assert key(Kind.NAME, ("kl", "7")) in more.keys
 

@@ -85,7 +85,7 @@ def test_a_tally_counts_by_name_and_leaves_out_zeros() -> None:
 
 
 def test_the_rules_find_no_relationships() -> None:
-    assert not extract("Ada Lovelace met Babbage.").relationships
+    assert extract("Ada Lovelace met Babbage.").relationships == ()
 
 
 def test_extractors_are_loaded_by_name_and_an_unknown_one_is_refused() -> None:
