@@ -247,8 +247,7 @@ def test_three_recalls_of_a_process_compute_at_a_time_and_one_that_waits_for_the
             models = [threads.submit(mem.recall, "harbour") for _ in range(2)]
             until(lambda: inside.count("model") == 2)
             recalls = [threads.submit(mem.recall, "ferry") for _ in range(5)]
-            until(lambda: len(waiting) == 2)
-            assert len(inside) == 5
+            until(lambda: (len(waiting), len(inside)) == (2, 5))
             past = threads.submit(mem.recall, "dawn", as_of=datetime.now(UTC))  # asks the store
             assert [hit.memory.id for hit in past.result(60)] == ["match"]
             go.set()
