@@ -16,6 +16,7 @@ __all__ = [
     "bytes_of",
     "clients",
     "growth",
+    "loop_ms",
     "percentiles",
     "processor_s",
     "resident_mb",
@@ -93,6 +94,20 @@ def growth(by_size: Mapping[int, float]) -> float | None:
     middle, level = (statistics.fmean(axis) for axis in zip(*points, strict=True))
     spread = sum((x - middle) ** 2 for x, _ in points)
     return round(sum((x - middle) * (y - level) for x, y in points) / spread, 3) if spread else None
+
+
+def loop_ms() -> float:
+    """Return the milliseconds that a loop of a million additions takes, the fastest of five: the speed of the machine.
+
+    Results of two days, or of two machines, can be compared only where it is the same.
+    """
+
+    def loop(_: int) -> None:
+        total = 0
+        for number in range(1_000_000):
+            total += number
+
+    return round(min(timed_calls(loop, range(5), math.inf)) * 1e3, 1)
 
 
 def resident_mb(pid: int | str = "self") -> float | None:

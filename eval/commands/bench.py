@@ -155,7 +155,7 @@ def mixed_(
     writers: Annotated[int, typer.Option(min=1, help="threads that remember, update and forget")] = 2,
     pace: Annotated[float, typer.Option(min=0, help="writes a second of each writer at most; 0: no pause")] = 2,
     upkeep: Annotated[float, typer.Option(min=0.1, help="seconds from one maintain, or optimize, to the next")] = 600,
-    patience: Annotated[float, typer.Option(min=1, help="seconds after which a system is given up")] = 6 * 3600,
+    patience: Annotated[float, typer.Option(min=1, help="seconds to fill a system, or to stop it")] = 6 * 3600,
     system: Annotated[
         list[str] | None, typer.Option(help="only this one, others keep their numbers; repeatable; default: all")
     ] = None,

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from eval.bench.generator import Generator, Question
-from eval.bench.measures import bytes_of, processor_s, resident_mb, tail
+from eval.bench.measures import bytes_of, loop_ms, processor_s, resident_mb, tail
 from eval.bench.mixed.systems import SYSTEMS, Item, System
 from semmem.model.failure import reason
 
@@ -42,7 +42,8 @@ Kind = Literal["remember", "update", "forget"]
 class Plan:
     """A mixed load: ``pace`` is how many writes a second each writer begins at most, ``upkeep_s`` how often upkeep is.
 
-    ``patience_s`` is the time after which the process of a system is ended, while it fills and again under load.
+    ``patience_s`` is the time after which the process of a system is ended while it fills, and that long after the end
+    of the load.
     """
 
     memories: int = 100_000
@@ -170,6 +171,7 @@ def loaded(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
     """Open a filled system, let readers and writers at it, and return what was measured."""
     questions = [plan.generator.question(number, plan.memories) for number in range(min(_POOL, plan.memories))]
     namespaces = [plan.generator.namespace(int(one.about[1:])) for one in questions]
+    loop = loop_ms()
     start = time.perf_counter()
     system = SYSTEMS[name](folder)
     try:
@@ -180,7 +182,13 @@ def loaded(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
     finally:
         system.close()
     degraded = Counter(map(without_files, system.degraded))
-    return {"opened_s": round(opened_s, 2), **measured, "degraded": dict(degraded), "bytes": bytes_of(folder)}
+    return {
+        "loop_ms": [loop, loop_ms()],  # before and after
+        "opened_s": round(opened_s, 2),
+        **measured,
+        "degraded": dict(degraded),
+        "bytes": bytes_of(folder),
+    }
 
 
 class _Load:

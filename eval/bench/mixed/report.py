@@ -55,7 +55,8 @@ def markdown(result: Mapping[str, Any]) -> str:
         sizes = [f"{one['bytes'] / 2**20:.0f}" for one in (fill, load)]
         rate, processor = f"{fill['memories_per_s']:g}", f"{used['process'] + used['server']:g}"
         out.append(row([name, rate, *sizes, resident, _number(load["grown_mb"]), processor]))
-    out += ["", *(f"- {name}: {SYSTEMS[name].note}. {_upkeep(load)}" for name, load in measured.items())]
+    out.append("")
+    out += [f"- {name}: {SYSTEMS[name].note}. {_upkeep(load)}{_machine(load)}" for name, load in measured.items()]
     out += [f"- {one['skipped']}" for one in result["systems"].values() if "skipped" in one]
     for name, load in measured.items():
         failed = {**load["errors"], **{f"degraded, {why}": times for why, times in load["degraded"].items()}}
@@ -122,6 +123,14 @@ def _upkeep(load: Mapping[str, Any]) -> str:
     """Say how long upkeep took, and whether the load was over before its end, so that it would have taken longer."""
     took = ", ".join(f"{seconds:g}" for seconds in load["upkeep_s"]) or "none"
     return f"Upkeep, s: {took}{', the last ended only after the load' if load.get('upkeep_late') else ''}."
+
+
+def _machine(load: Mapping[str, Any]) -> str:
+    """Say how fast the machine was before and after the load; earlier results do not."""
+    if "loop_ms" not in load:
+        return ""
+    before, after = load["loop_ms"]
+    return f" A loop of a million additions took {before:g} ms before the load and {after:g} after it."
 
 
 def _number(value: float | None) -> str:

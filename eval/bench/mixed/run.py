@@ -80,13 +80,13 @@ def _one(name: str, plan: Plan, record: Record, folder: Path, only_fill: bool, s
         say(f"{name}: storing {plan.memories:,} memories …")
         _removed(folder)
         folder.mkdir(parents=True)
-        fill = _in_process(filled, name, plan, folder)
+        fill = _in_process(filled, name, plan, folder, plan.patience_s)
         record.note(name, {"fill": fill})
     if only_fill:
         return
     say(f"{name}: {plan.readers} readers and {plan.writers} writers for {plan.seconds:g} s …")
     record.note(name, {})  # a load that is interrupted leaves a store that differs from those of others
-    load = _in_process(loaded, name, plan, folder)
+    load = _in_process(loaded, name, plan, folder, plan.seconds + plan.patience_s)
     when = {"at": now(), "commit": COMMIT, "load_average": [round(one, 1) for one in os.getloadavg()]}
     record.note(name, {"fill": fill, "load": {**when, **load}})
     _removed(folder)
@@ -96,15 +96,15 @@ class _Failed(Exception):
     """A system could not be filled or loaded; the message is the end of a sentence about it."""
 
 
-def _in_process(phase: Phase, name: str, plan: Plan, folder: Path) -> dict[str, Any]:
-    """Return what a phase returns in a new process, which is ended after the plan's patience."""
+def _in_process(phase: Phase, name: str, plan: Plan, folder: Path, patience_s: float) -> dict[str, Any]:
+    """Return what a phase returns in a new process, which is ended after ``patience_s``."""
     receiver, sender = SPAWN.Pipe(duplex=False)
     process = SPAWN.Process(target=_answer, args=(sender, phase, name, plan, folder))
     process.start()
     sender.close()
     try:
-        if not receiver.poll(plan.seconds + plan.patience_s):
-            raise _Failed(f"was ended after {plan.patience_s:g} s; give it more by --patience.")
+        if not receiver.poll(patience_s):
+            raise _Failed(f"was ended after {patience_s:g} s; give it more by --patience.")
         text: str = receiver.recv()
         process.join(60)
     except EOFError:
