@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from semmem.model.process import heap
 from semmem.model.process.forks import Lock
 from semmem.stores.resident import saved
+from semmem.stores.resident.by_use import ByUse
 from semmem.stores.resident.model import Model, State
 
 __all__ = ["Models"]
@@ -90,7 +91,7 @@ class Models:
         self.asked = Asked()
         self._budget = budget
         self._load, self._follow, self._mapped, self._renew = load, follow, mapped, renew
-        self._models: OrderedDict[str, Model] = OrderedDict()
+        self._models = ByUse[Model]()
         self._demands: OrderedDict[str, _Demand] = OrderedDict()
         self._renewing: threading.Thread | None = None
         self._is_busy = False  # a thread loads a large namespace, or saves one
@@ -123,7 +124,8 @@ class Models:
     @property
     def size(self) -> int:
         """Return the approximate number of bytes that the models take."""
-        return sum(self.sizes.values())
+        with self._lock:
+            return self._models.size
 
     def __contains__(self, namespace: str) -> bool:
         """Return whether a namespace is in memory."""
@@ -134,7 +136,7 @@ class Models:
     def sizes(self) -> dict[str, int]:
         """Return the approximate number of bytes of each namespace in memory, the one asked last at the end."""
         with self._lock:
-            return {name: model.size for name, model in self._models.items()}
+            return self._models.sizes
 
     def _current(self, namespace: str, state: State | None) -> Model | None:
         """Return a model at ``state`` or later; None where there is none and none is to be loaded now."""
@@ -180,10 +182,7 @@ class Models:
 
     def _use(self, namespace: str) -> Model | None:
         with self._lock:
-            model = self._models.get(namespace)
-            if model is not None:
-                self._models.move_to_end(namespace)
-            return model
+            return self._models.used(namespace)
 
     def _load_if_due(self, namespace: str, memories: int) -> Model | None:
         """Map a saved namespace; load another one that is asked often, a large one on a thread, for later recalls."""
@@ -299,7 +298,7 @@ class Models:
 
     def _load_now(self, namespace: str, demand: _Demand, memories: int) -> Model | None:
         with self._lock:
-            others = sum(model.size for name, model in self._models.items() if name != namespace)
+            others = self._models.size - self._models.size_of(namespace)
         model = self._load(namespace, self._budget, self._budget - others)
         if model is None or model.size > self._budget:
             demand.wait = _LONGEST
@@ -316,17 +315,14 @@ class Models:
             if self._closed or (former is not None and self._models.get(model.namespace) is not former):
                 return False
             self._models[model.namespace] = model
-            self._models.move_to_end(model.namespace)
+            self._models.used(model.namespace)
             self._demands.setdefault(model.namespace, _Demand())
             self._make_room()
             return True
 
     def _make_room(self) -> None:
         """Drop the models that were not used for longest until the others fit into the budget; under the lock."""
-        size = sum(one.size for one in self._models.values())
-        while size > self._budget and len(self._models) > 1:
-            name, dropped = self._models.popitem(last=False)
-            size -= dropped.size
+        for name in self._models.make_room(self._budget):
             self._put_off(name)
 
     def _drop(self, namespace: str) -> None:

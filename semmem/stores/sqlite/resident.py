@@ -11,7 +11,6 @@ A namespace of more than MOST memories is not held: its dense and graph legs say
 from __future__ import annotations
 
 import sqlite3
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -26,6 +25,7 @@ from semmem.model.process.forks import Lock
 from semmem.stores.packed_postings import CANDIDATE, FORWARD, merged, unpack_candidates
 from semmem.stores.resident import saved as files
 from semmem.stores.resident.block import Block, Rows
+from semmem.stores.resident.by_use import ByUse
 from semmem.stores.resident.memory import Asked
 from semmem.stores.resident.model import Model, State
 from semmem.stores.resident.turns import Turns
@@ -59,7 +59,7 @@ class FileModels:
         self.budget = _BUDGET
         self.saved_budget = _SAVED_BUDGET
         self._file = file
-        self._models: OrderedDict[str, Model] = OrderedDict()
+        self._models = ByUse[Model]()
         self._vectors_read: set[str] = set()
         self.asked = Asked()
         self._lock = Lock()
@@ -69,7 +69,7 @@ class FileModels:
     def sizes(self) -> dict[str, int]:
         """Return the approximate number of bytes of each namespace in memory, the one asked last at the end."""
         with self._lock:
-            return {name: model.size for name, model in self._models.items()}
+            return self._models.sizes
 
     @property
     def _saves(self) -> bool:
@@ -116,9 +116,7 @@ class FileModels:
 
     def _held(self, namespace: str) -> Model | None:
         with self._lock:
-            if (model := self._models.get(namespace)) is not None:
-                self._models.move_to_end(namespace)
-            return model
+            return self._models.used(namespace)
 
     def _brought(self, namespace: str) -> Model | None:
         """Bring the model of a namespace up to date, or read it; other readers wait meanwhile."""
@@ -193,9 +191,7 @@ class FileModels:
             if model is None:
                 return
             self._models[namespace] = model
-            size = sum(one.size for one in self._models.values())
-            while size > self.budget and len(self._models) > 1:
-                size -= self._models.popitem(last=False)[1].size
+            self._models.make_room(self.budget)
 
 
 def _state(connection: sqlite3.Connection, namespace: str) -> State | None:
