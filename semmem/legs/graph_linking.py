@@ -19,6 +19,7 @@ from semmem.legs.graph_walk import Mass, gather, rarity
 from semmem.model.exchange import Corrections, Kind, Postings, Trace, placed
 from semmem.model.question import Name, QuestionConcepts
 from semmem.model.recipe import GraphSettings
+from semmem.model.records import chosen
 from semmem.model.store import Snapshot
 from semmem.text.tokens import key, stem, stop_words, tokens
 
@@ -182,7 +183,7 @@ def _likely(
         entries = by_key.get(concept_key)
         if entries is None:
             continue
-        about = entries[entries["subject"] > 0]
+        about = chosen(entries, entries["subject"] > 0)
         if not len(about):
             continue
         linked.add(concept_key)
@@ -223,7 +224,7 @@ def _subjects(
         entries = by_key.get(name.key)
         if entries is None or not positions.isdisjoint(range(name.first, name.past)):
             continue
-        about = entries[entries["subject"] > 0]
+        about = chosen(entries, entries["subject"] > 0)
         if not len(about):
             continue
         positions.update(range(name.first, name.past))

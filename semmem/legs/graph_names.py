@@ -17,6 +17,7 @@ from semmem.concepts.names import MAX_NAME
 from semmem.concepts.rules import NAME_WEIGHT
 from semmem.legs.arrays import held, new_runs
 from semmem.model.exchange import Corrections, Forwards, Kind, Postings, RowIds
+from semmem.model.records import chosen, concatenated
 from semmem.model.store import Snapshot
 
 __all__ = ["Names", "longest_at", "mentioned", "recognised"]
@@ -120,7 +121,7 @@ class Names:
         if max_df is not None:
             df = np.bincount(np.searchsorted(by, keys), weights=entries["mention"] > 0, minlength=len(by))
             stays = df <= max_df
-            entries = entries[stays[np.searchsorted(by, keys)]]
+            entries = chosen(entries, stays[np.searchsorted(by, keys)])
             by, sizes = by[stays], sizes[stays]
         return replace(postings, keys=by, sizes=sizes.astype(np.int64), entries=entries)
 
@@ -147,11 +148,11 @@ def _one_each(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
     """Return entries in the order of (first, second), and these; of equal ones the largest weights are kept."""
     order = np.lexsort((second, first))
-    first, second, entries = first[order], second[order], entries[order]
+    first, second, entries = first[order], second[order], chosen(entries, order)
     if not len(order):
         return first, second, entries
     (starts,) = (new_runs(first) | new_runs(second)).nonzero()
-    out = entries[starts]
+    out = chosen(entries, starts)
     for name in ("mention", "subject", "count"):
         out[name] = np.maximum.reduceat(entries[name], starts)
     return first[starts], second[starts], out
@@ -161,10 +162,10 @@ def _both(one: Postings, other: Postings) -> Postings:
     """Return two postings without a key in common as one, keys ascending."""
     keys = np.concatenate([one.keys, other.keys])
     sizes = np.concatenate([one.sizes, other.sizes])
-    entries = np.concatenate([one.entries, other.entries])
+    entries = concatenated([one.entries, other.entries])
     owner = np.argsort(np.repeat(keys, sizes), kind="stable")
     order = np.argsort(keys)
-    return replace(one, keys=keys[order], sizes=sizes[order], entries=entries[owner])
+    return replace(one, keys=keys[order], sizes=sizes[order], entries=chosen(entries, owner))
 
 
 def mentioned(forwards: Forwards, *, candidates: bool = True) -> NDArray[np.int64]:
@@ -183,17 +184,17 @@ def recognised(forwards: Forwards, postings: Postings) -> Forwards:
         return forwards
     slot = np.arange(len(postings.keys)).repeat(postings.sizes)
     known = postings.keys[np.bincount(slot, weights=postings.entries["subject"] > 0, minlength=len(postings.keys)) > 0]
-    hits = candidates[held(known, candidates["key"])]
+    hits = chosen(candidates, held(known, candidates["key"]))
     if not len(hits):
         return forwards
     owner = np.searchsorted(forwards.row_ids, hits["ord"])
     # as if the memories were one text, each in a stretch of its own
-    chosen = longest_at(owner * _STRETCH + hits["place"])
-    added = np.zeros(len(chosen), dtype=forwards.entries.dtype)
-    added["key"], added["kind"] = hits["key"][chosen], int(Kind.NAME)
+    longest = longest_at(owner * _STRETCH + hits["place"])
+    added = np.zeros(len(longest), dtype=forwards.entries.dtype)
+    added["key"], added["kind"] = hits["key"][longest], int(Kind.NAME)
     added["mention"] = round(_WEIGHT_UNIT * NAME_WEIGHT)
-    owner = np.concatenate([np.arange(len(forwards.row_ids)).repeat(forwards.sizes), owner[chosen]])
-    every = np.concatenate([forwards.entries, added])
+    owner = np.concatenate([np.arange(len(forwards.row_ids)).repeat(forwards.sizes), owner[longest]])
+    every = concatenated([forwards.entries, added])
     owners, _, entries = _one_each(owner, every["key"].astype(np.int64), every)
     sizes = np.bincount(owners, minlength=len(forwards.row_ids)).astype(np.int64)
     return replace(forwards, sizes=sizes, entries=entries)

@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from semmem.legs.arrays import held, new_runs, sums
+from semmem.model.records import chosen
 from semmem.model.types import LINK_TYPES, LinkType
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def among(forwards: Forwards, postings: Postings) -> Forwards:
     counted = np.concatenate([[0], np.cumsum(in_postings)])
     ends = np.cumsum(forwards.sizes)
     sizes = counted[ends] - counted[ends - forwards.sizes]
-    return replace(forwards, sizes=sizes, entries=forwards.entries[in_postings])
+    return replace(forwards, sizes=sizes, entries=chosen(forwards.entries, in_postings))
 
 
 def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: float, fan: int, max_df: int) -> Edges:

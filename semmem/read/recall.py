@@ -56,10 +56,10 @@ _NO_ROW_ID = 2**63
 """The first number that is no row id, because columns have 64 bits."""
 _AGAIN = 5
 """How often a recall is answered again because a memory was changed while it was being read."""
-_COMPUTING = FairSemaphore(3, patience_s=5.0)
+_COMPUTING = FairSemaphore(2, patience_s=5.0)
 """The recalls of a process that compute at a time: more would take the interpreter from each other, and from writers.
 
-See adr/0120.
+See adr/0120 and 0124.
 """
 
 

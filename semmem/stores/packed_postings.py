@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from semmem.model.errors import StoreError
 from semmem.model.exchange import Extraction, Kind
+from semmem.model.records import chosen, concatenated
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -161,7 +162,7 @@ def unpack_candidates(row_ids: NDArray[np.int64], sizes: NDArray[np.int64], raw:
 
 def merged(passages: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Merge the entries of a memory's passages: keys ascending, counts added, the largest weights kept."""
-    every = np.concatenate(passages) if passages else np.zeros(0, dtype=FORWARD)
+    every = concatenated(passages) if passages else np.zeros(0, dtype=FORWARD)
     keys, first, owner = np.unique(every["key"], return_index=True, return_inverse=True)
     out = every[first]
     counts = np.bincount(owner, weights=every["count"], minlength=len(keys))
@@ -217,9 +218,9 @@ def unpack_postings(
         if len(few)
         else np.zeros(len(owner), bool)
     )
-    entries, owner = entries[mask], owner[mask]
+    entries, owner = chosen(entries, mask), owner[mask]
     order = in_order(owner, entries["ord"])
-    entries, owner = entries[order], owner[order]
+    entries, owner = chosen(entries, order), owner[order]
     ids, sizes = np.unique(owner, return_counts=True)
     return ids, sizes.astype(np.int64), entries
 
@@ -241,10 +242,10 @@ def merge_groups(one: Groups, other: Groups, replaced: NDArray[np.int64]) -> Gro
     """Return the groups of ``one`` without the ids in ``replaced``, and all groups of ``other``."""
     ids, sizes, entries = one
     stays = ~np.isin(ids, replaced)
-    entries = entries[np.repeat(stays, sizes)]
+    entries = chosen(entries, np.repeat(stays, sizes))
     owner = np.concatenate([np.repeat(ids[stays], sizes[stays]), np.repeat(other[0], other[1])])
     both = np.frombuffer(entries.tobytes() + other[2].tobytes(), dtype=other[2].dtype)
-    joined = both[in_order(owner, both["ord"])]
+    joined = chosen(both, in_order(owner, both["ord"]))
     ids, sizes = np.unique(owner, return_counts=True)
     return ids, sizes.astype(np.int64), joined
 

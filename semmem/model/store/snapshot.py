@@ -78,7 +78,8 @@ class Snapshot(Protocol):
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return forward entries, (row id, neighbour in its session, same author) if asked for, and pending keys.
 
-        Where ``shared``, entries of keys that no other memory has, and that none is about, may be left out.
+        Where ``shared``, entries of keys that no other memory has, and that none is about, may be left out, and
+        candidates that none is about.
         """
         ...
 

@@ -6,19 +6,20 @@ import mmap
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semmem.model.exchange import CandidateMetadata
 from semmem.model.process.forks import cached_property
+from semmem.model.records import chosen
 from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE, POSTING, ascending, mentions
 from semmem.stores.resident.coarse import Coarse, is_possible
 from semmem.stores.resident.turns import Turns
 from semmem.text.tokens import author_key
 
-__all__ = ["PER_MEMORY", "Block", "Rows", "aligned", "runs"]
+__all__ = ["PER_MEMORY", "Beside", "Block", "Rows", "aligned", "lookup", "runs"]
 
 PER_MEMORY = 280
 """Bytes of memory taken by one stored memory without its entries and its vector, as measured."""
@@ -70,8 +71,8 @@ class Rows:
             self.turns.select(stays),
             self.lengths[stays],
             self.sizes[stays],
-            self.entries[np.repeat(stays, self.sizes)],
-            self.candidates[~np.isin(self.candidates["ord"], row_ids)],
+            chosen(self.entries, np.repeat(stays, self.sizes)),
+            chosen(self.candidates, ~np.isin(self.candidates["ord"], row_ids)),
             self.vector_row_ids[has],
             self.vectors[has],
         )
@@ -121,11 +122,20 @@ class Rows:
             both.turns.select(order),
             both.lengths[order],
             both.sizes[order],
-            both.entries[runs((np.cumsum(both.sizes) - both.sizes)[order], both.sizes[order])],
-            both.candidates[np.argsort(both.candidates["ord"], kind="stable")],
+            chosen(both.entries, runs((np.cumsum(both.sizes) - both.sizes)[order], both.sizes[order])),
+            chosen(both.candidates, np.argsort(both.candidates["ord"], kind="stable")),
             both.vector_row_ids[with_vector],
             both.vectors[with_vector],
         )
+
+
+class Beside(NamedTuple):
+    """Another block of the same namespace: ``places`` are the positions, ascending, of the keys that both have and of
+    which the first one has a single entry.
+    """
+
+    places: NDArray[np.int64]
+    block: Block
 
 
 class Block:
@@ -253,7 +263,7 @@ class Block:
     def _named(self) -> NDArray[np.int32]:
         """Return of each candidate the position of its key where a memory is about it, else -1."""
         subjects = np.flatnonzero(self.about).astype(np.int32)
-        here, places = _lookup(self.keys[subjects], self.candidates["key"])
+        here, places = lookup(self.keys[subjects], self.candidates["key"])
         return np.where(here, subjects[places], np.int32(-1)) if len(subjects) else np.full(len(here), -1, np.int32)
 
     @cached_property
@@ -294,7 +304,7 @@ class Block:
 
     def _forward(self, which: NDArray[np.int64] | slice) -> NDArray[Any]:
         """Return the entries at some places of ``own``."""
-        entries = self.own[which]
+        entries = chosen(self.own, which)
         forwards = np.zeros(len(entries), dtype=FORWARD)
         forwards["key"], forwards["kind"] = self.keys[entries["of"]], self.kinds[entries["of"]]
         for name in _WEIGHTS:
@@ -306,6 +316,11 @@ class Block:
         """The metadata of memories by row id, filled as they are asked for."""
         return {}
 
+    @cached_property
+    def subjects(self) -> dict[int, list[tuple[int, int, int, str]]]:
+        """The names that memories are about by row id, filled as they are asked for; see Snapshot.subject_names."""
+        return {}
+
     def places_of(self, row_ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions of those of ``row_ids`` that the block holds, in the order of ``row_ids``."""
         if not len(self.row_ids):
@@ -315,17 +330,31 @@ class Block:
         return places
 
     def forwards(
-        self, places: NDArray[np.int64], *, shared: bool = False
+        self, places: NDArray[np.int64], *, shared: bool = False, beside: Beside | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], NDArray[Any]]:
-        """Return Forwards of the memories at some positions; ``shared``: of keys that several have or one is about."""
+        """Return Forwards of the memories at some positions.
+
+        ``shared``: only entries of keys that several memories have or one is about, and candidates that one is about;
+        where these may be memories of another block, ``beside`` says of which keys.
+        """
         sizes = self.starts[places + 1] - self.starts[places]
         which = runs(self.starts[places], sizes)
-        if shared:
-            several = self.own["of"][which] < self.shared
-            sizes = np.bincount(np.repeat(np.arange(len(places)), sizes)[several], minlength=len(places))
-            which = which[several]
         starts, ends = self.candidate_starts[places], self.candidate_starts[places + 1]
-        return self.row_ids[places], sizes, self._forward(which), self.candidates[runs(starts, ends - starts)]
+        words = runs(starts, ends - starts)
+        if shared:
+            of, named = self.own["of"][which], self.named[words] >= 0
+            several = of < self.shared
+            if beside is not None:
+                several |= lookup(beside.places, of)[0]
+                named |= beside.block.has_subjects(self.candidates["key"][words])
+            sizes = np.bincount(np.repeat(np.arange(len(places)), sizes)[several], minlength=len(places))
+            which, words = which[several], words[named]
+        return self.row_ids[places], sizes, self._forward(which), chosen(self.candidates, words)
+
+    def has_subjects(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return of each of ``keys`` whether a memory of the block is about it."""
+        here, places = self.find_shared(keys)
+        return here & self.about[places] if len(self.about) else here
 
     def shared_concepts(
         self, places: NDArray[np.int64], max_df: int
@@ -350,19 +379,19 @@ class Block:
         (names,) = (named >= 0).nonzero()
         names = names[self.mentioned[named[names]] <= max_df]
         keys = ascending(np.concatenate([of, named[names]]))
-        entries = self._forward(which[several]), self.candidates[runs_of_words[names]]
+        entries = self._forward(which[several]), chosen(self.candidates, runs_of_words[names])
         forwards = self.row_ids[places], np.bincount(owner, minlength=len(places)), *entries
         return forwards, (self.keys[keys], self.sizes(keys), self.entries(keys))
 
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which of ``keys`` the block holds, and the position of each; meaningless where it is not held."""
         here, places = self.find_shared(keys)
-        alone, where = _lookup(self.keys[self.shared :], keys)
+        alone, where = lookup(self.keys[self.shared :], keys)
         return here | alone, np.where(here, places, where + self.shared)
 
     def find_shared(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return what ``find`` does, of the keys that several memories have; a tenth of all is looked through."""
-        return _lookup(self.keys[: self.shared], keys)
+        return lookup(self.keys[: self.shared], keys)
 
     def postings_of(
         self, keys: NDArray[np.int64], max_df: int | None, *, shared: bool
@@ -395,14 +424,14 @@ class Block:
         counts = np.zeros(len(places), dtype=np.int64)
         alone = places >= self.shared
         counts[~alone] = self.mentioned[places[~alone]]
-        counts[alone] = mentions(self.own[self.places[places[alone] - self.shared]])
+        counts[alone] = mentions(chosen(self.own, self.places[places[alone] - self.shared]))
         return counts
 
     def entries(self, where: NDArray[np.int64]) -> NDArray[Any]:
         """Return the postings of the keys at some positions, key after key."""
         alone = where >= self.shared
         if not alone.any():
-            of = self.postings[_run(self.firsts[where], self.firsts[where + 1] - self.firsts[where])]
+            of = chosen(self.postings, _run(self.firsts[where], self.firsts[where + 1] - self.firsts[where]))
             return self._posting(of["of"], of)
         sizes = self.sizes(where)
         starts = np.cumsum(sizes) - sizes
@@ -410,7 +439,8 @@ class Block:
         if not alone.all():
             out[runs(starts[~alone], sizes[~alone])] = self.entries(where[~alone])
         places = self.places[where[alone] - self.shared]
-        out[starts[alone]] = self._posting(np.searchsorted(self.starts, places, side="right") - 1, self.own[places])
+        rows = np.searchsorted(self.starts, places, side="right") - 1
+        out[starts[alone]] = self._posting(rows, chosen(self.own, places))
         return out
 
     def _posting(self, rows: NDArray[Any], entries: NDArray[Any]) -> NDArray[Any]:
@@ -433,10 +463,10 @@ class Block:
 
 def _entries(entries: NDArray[Any], which: NDArray[np.int64] | slice) -> NDArray[Any]:
     """Return some entries as a store has them in the form that a block has them, without what they are ``of``."""
-    chosen = entries[which]
-    out = np.zeros(len(chosen), dtype=_ENTRY)
+    picked = chosen(entries, which)
+    out = np.zeros(len(picked), dtype=_ENTRY)
     for name in _WEIGHTS:
-        out[name] = chosen[name]
+        out[name] = picked[name]
     return out
 
 
@@ -461,7 +491,8 @@ def aligned(sizes: Iterable[int], start: int = 0) -> tuple[list[int], int]:
     return offsets, end
 
 
-def _lookup(sorted_keys: NDArray[np.int64], keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def lookup(sorted_keys: NDArray[np.int64], keys: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return which of ``keys`` are among sorted ones, and the place of each there; meaningless where it is not."""
     if not len(sorted_keys):
         return np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.int64)
     places = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)

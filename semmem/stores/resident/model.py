@@ -10,8 +10,8 @@ import heapq
 import json
 import math
 import sys
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,14 @@ from semmem.model.exchange import (
     Turn,
 )
 from semmem.model.process.forks import cached_property
-from semmem.stores.packed_postings import ascending, in_order, mentions
-from semmem.stores.resident.block import Block, Rows, runs
+from semmem.model.records import chosen, concatenated
+from semmem.stores.packed_postings import Groups, ascending, mentions
+from semmem.stores.resident.block import Beside, Block, Rows, lookup, runs
 from semmem.text.tokens import author_key
 
 __all__ = ["Model", "State"]
+
+T = TypeVar("T", bound=np.generic)
 
 _NOTHING = np.zeros(0, dtype=np.int64)
 _NONE = Corrections()
@@ -106,7 +109,6 @@ class Model:
         self._tail = tail
         self._removals = removals
         self._blocks = [base] if tail is None else [base, tail]
-        self.about: dict[int, list[tuple[int, int, int, str]]] = {}  # names that memories are about, cached by row id
         self._sessions: dict[str, tuple[list[Turn], dict[int, int]]] = {}
         removed_entries = base.forwards(base.places_of(removals))[2] if len(removals) else None
         self._removed_counts = _key_counts(removed_entries) if removed_entries is not None else None
@@ -185,9 +187,20 @@ class Model:
     def postings(self, keys: RowIds, max_df: int | None, *, shared: bool = False) -> Postings:
         """Return the postings of ``keys``; see Store.postings."""
         sorted_keys = ascending(keys)
-        totals = self.state.memories, self.state.length
-        if len(self._blocks) == 1 and not len(self._removals):
-            return Postings(*totals, *self._base.postings_of(sorted_keys, max_df, shared=shared))
+        changed, _ = lookup(self._changed_keys, sorted_keys)
+        groups = self._base.postings_of(sorted_keys[~changed], max_df, shared=shared)
+        if changed.any():
+            groups = _both(groups, self._changed(sorted_keys[changed], max_df, shared))
+        return Postings(self.state.memories, self.state.length, *groups)
+
+    @cached_property
+    def _changed_keys(self) -> NDArray[np.int64]:
+        """Return the keys, ascending, whose entries are not those of the large block alone."""
+        removed = _NOTHING if self._removed_counts is None else self._removed_counts[0]
+        return removed if self._tail is None else np.union1d(self._tail.keys, removed)
+
+    def _changed(self, sorted_keys: NDArray[np.int64], max_df: int | None, shared: bool) -> Groups:
+        """Return the postings of some of the changed keys."""
         # a key that one block has once may be in the other too
         positions = [block.find(sorted_keys) for block in self._blocks]
         sizes = np.zeros(len(sorted_keys), dtype=np.int64)
@@ -200,10 +213,9 @@ class Model:
                 about[here] |= block.is_about(places[here])
         if self._removed_counts is not None:
             removed_keys, count, times = self._removed_counts
-            affected = np.isin(sorted_keys, removed_keys)
-            of = np.searchsorted(removed_keys, sorted_keys[affected])
-            sizes[affected] -= count[of]
-            mentioned[affected] -= times[of]
+            affected, of = lookup(removed_keys, sorted_keys)
+            sizes[affected] -= count[of[affected]]
+            mentioned[affected] -= times[of[affected]]
         mask = (sizes > 1) | about if shared else sizes > 0
         if max_df is not None:
             mask &= mentioned <= max_df
@@ -211,27 +223,36 @@ class Model:
         for block, (here, places) in zip(self._blocks, positions, strict=True):
             own_mask = mask & here
             entries = block.entries(places[own_mask])
-            owner = np.repeat(sorted_keys[own_mask], block.sizes(places[own_mask]))
+            owner = np.repeat(own_mask.nonzero()[0], block.sizes(places[own_mask]))
             if block is self._base and len(self._removals):
-                alive = ~np.isin(entries["ord"], self._removals)
-                entries, owner = entries[alive], owner[alive]
+                alive = ~lookup(self._removals, entries["ord"])[0]
+                entries, owner = chosen(entries, alive), owner[alive]
             owners.append(owner)
             pieces.append(entries)
-        owner = np.concatenate(owners)
-        entries = np.concatenate(pieces)
-        return Postings(*totals, sorted_keys[mask], sizes[mask], entries[in_order(owner, entries["ord"])])
+        owner, entries = np.concatenate(owners), concatenated(pieces)
+        order = np.argsort(owner << 32 | entries["ord"], kind="stable")  # merges what is sorted in each block
+        return sorted_keys[mask], sizes[mask], chosen(entries, order)
 
     def forwards(self, row_ids: RowIds, *, shared: bool = False) -> Forwards:
         """Return the forward entries of each of ``row_ids``; ``shared`` leaves out keys that only one memory has."""
-        shared = shared and len(self._blocks) == 1  # a key that one block has once may be in the other too
-        parts = [block.forwards(places, shared=shared) for block, places in self._at(row_ids)]
+        beside = self._beside if shared and self._tail is not None else (None, None)
+        parts = [
+            block.forwards(places, shared=shared, beside=other)
+            for (block, places), other in zip(self._at(row_ids), beside, strict=False)
+        ]
         if len(parts) == 1:
             return Forwards(*parts[0])
-        owners, sizes, entries, candidates = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.argsort(owners)
-        starts = np.cumsum(sizes) - sizes
-        candidates = candidates[np.argsort(candidates["ord"], kind="stable")]
-        return Forwards(owners[order], sizes[order], entries[_runs(starts[order], sizes[order])], candidates)
+        owners, sizes, entries = _both(*(part[:3] for part in parts))
+        candidates = concatenated([part[3] for part in parts])
+        return Forwards(owners, sizes, entries, chosen(candidates, np.argsort(candidates["ord"], kind="stable")))
+
+    @cached_property
+    def _beside(self) -> tuple[Beside, Beside]:
+        """What either block needs to know of the other one."""
+        base, tail = self._blocks
+        here, places = base.find(tail.keys)
+        alone = np.sort(places[here & (places >= base.shared)])
+        return Beside(alone, tail), Beside(np.flatnonzero(here), base)
 
     def shared_concepts(self, row_ids: RowIds, max_df: int) -> tuple[Forwards, Postings] | None:
         """Return what ``Snapshot.shared_concepts`` does; None where there are two blocks, or memories were removed."""
@@ -240,10 +261,13 @@ class Model:
         forwards, postings = self._base.shared_concepts(self._base.places_of(ascending(row_ids)), max_df)
         return Forwards(*forwards), Postings(self.state.memories, self.state.length, *postings)
 
+    def _without_removals(self, row_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        return row_ids[~lookup(self._removals, row_ids)[0]] if len(self._removals) else row_ids
+
     def _at(self, row_ids: RowIds) -> list[tuple[Block, NDArray[np.int64]]]:
         """Return each block with the positions of those of ``row_ids`` that it holds, ascending."""
         sorted_row_ids = ascending(row_ids)
-        in_base = np.setdiff1d(sorted_row_ids, self._removals) if len(self._removals) else sorted_row_ids
+        in_base = self._without_removals(sorted_row_ids)
         return [(b, b.places_of(in_base if b is self._base else sorted_row_ids)) for b in self._blocks]
 
     # ------------------------------------------------------------------ candidate metadata and sessions
@@ -258,15 +282,37 @@ class Model:
         if not newer and not len(self._removals) and all(map(older.__contains__, row_ids)):  # as almost always
             return {row_id: older[row_id] for row_id in row_ids}
         gone = self._removal_set
-        metadata = {row_id: older[row_id] for row_id in row_ids if row_id in older and row_id not in gone}
-        if newer:
-            metadata |= {row_id: newer[row_id] for row_id in row_ids if row_id in newer}
+        metadata = {}
+        for row_id in row_ids:
+            candidate = newer.get(row_id)
+            if candidate is None and row_id not in gone:
+                candidate = older.get(row_id)
+            if candidate is not None:
+                metadata[row_id] = candidate
         missing = [row_id for row_id in row_ids if row_id not in metadata]
         for block, places in self._at(missing) if missing else ():
             for place in places.tolist():
                 candidate = block.turns[place].candidate
                 metadata[candidate.row_id] = block.metadata[candidate.row_id] = candidate
         return metadata
+
+    def subject_names(
+        self, row_ids: RowIds, read: Callable[[list[int]], Sequence[tuple[int, int, int, str]]]
+    ) -> list[tuple[int, int, int, str]]:
+        """Return the names that memories are about, by row id, as ``Snapshot.subject_names`` does.
+
+        ``read`` reads those that no recall has asked for before; they are kept with the block of their memory.
+        """
+        kept = {row_id: b.subjects for b, places in self._at(row_ids) for row_id in b.row_ids[places].tolist()}
+        names = {row_id: subjects[row_id] for row_id, subjects in kept.items() if row_id in subjects}
+        if missing := [row_id for row_id in map(int, row_ids) if row_id not in names]:
+            names |= {row_id: [] for row_id in missing}
+            for row in read(missing):
+                names[row[0]].append(row)
+            for row_id in missing:
+                if row_id in kept:
+                    kept[row_id][row_id] = names[row_id]
+        return [row for row_id in sorted(names) for row in names[row_id]]
 
     def titles(self, row_ids: RowIds) -> dict[int, str | None]:
         """Return the title of each of ``row_ids``."""
@@ -374,38 +420,60 @@ class Model:
         they stand.
         """
         query = np.asarray(vector, dtype=np.float32)
-        near = [(block, self._near(block, scope, query, depth)) for block in self._blocks if len(block.vector_row_ids)]
-        if not any(len(places) for _, places in near):
+        blocks = [block for block in self._blocks if len(block.vector_row_ids)]
+        near = [self._near(block, scope, query, depth) for block in blocks]
+        count = min(depth, sum(len(products) for _, products in near))
+        if not count:
             return Ranking()
-        rows = [block.vectors[places] for block, places in near]
-        exact = _products(rows[0] if len(rows) == 1 else np.concatenate(rows), query)
-        candidates = np.concatenate([block.vector_row_ids[places] for block, places in near])
+        values = _joined([products for _, products in near])
+        cut = np.partition(values, len(values) - count)[len(values) - count]
+        kept = values >= max(cut - _UNSURE, np.float32(-3))
+        ends = np.cumsum([len(products) for _, products in near])
+        rows: list[NDArray[np.float32]] = []
+        row_ids: list[NDArray[np.int64]] = []
+        for block, (places, _), share in zip(blocks, near, np.split(kept, ends[:-1]), strict=True):
+            (own,) = share.nonzero()
+            own = own if places is None else places[own]
+            rows.append(block.vectors[own])
+            row_ids.append(block.vector_row_ids[own])
+        exact, candidates = _products(_joined(rows), query), _joined(row_ids)
         order = np.lexsort((candidates, -exact))[:depth]
         return Ranking(tuple(candidates[order].tolist()), tuple(exact[order].tolist()), len(order))
 
-    def _near(self, block: Block, scope: Scope, query: NDArray[np.float32], depth: int) -> NDArray[np.int64]:
-        """Return the places of the vectors of a block that may be among the ``depth`` nearest of its own in scope."""
+    def _near(
+        self, block: Block, scope: Scope, query: NDArray[np.float32], depth: int
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.float32]]:
+        """Return the places of the vectors of a block that may be among the ``depth`` nearest, None for all of them.
+
+        With their products in single precision, below all others outside the scope.
+        """
         matching: NDArray[np.bool_] | None = None
         if scope.allowed is not None or scope.excluded is not None:
             matching = scope.matches(block.vector_row_ids)
-        if len(self._removals) and block is self._base:
-            stays = ~np.isin(block.vector_row_ids, self._removals)
+        if block is self._base and (stays := self._stays) is not None:
             matching = stays if matching is None else matching & stays
         places = block.coarse.among_nearest(query, depth, matching) if block.coarse is not None else None
-        near = _single(block.vectors if places is None else block.vectors[places], query)
-        if matching is not None and places is None:
+        if places is not None:
+            return places, _single(block.vectors[places], query)
+        near = _single(block.vectors, query)
+        if matching is not None:
             near[~matching] = -np.inf
-        count = min(depth, len(near))
-        if not count:
-            return _NOTHING
-        cut = np.partition(near, len(near) - count)[len(near) - count]
-        kept: NDArray[np.int64] = (near >= max(cut - _UNSURE, np.float32(-3))).nonzero()[0]
-        return kept if places is None else places[kept]
+        return None, near
+
+    @cached_property
+    def _stays(self) -> NDArray[np.bool_] | None:
+        """Return of each vector of the large block whether its memory was not removed; None where all are there."""
+        if not len(self._removals):
+            return None
+        stays = np.ones(len(self._base.vector_row_ids), dtype=bool)
+        here, places = lookup(self._base.vector_row_ids, self._removals)
+        stays[places[here]] = False
+        return stays
 
     def vectors_of(self, row_ids: RowIds) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the row ids with a vector, ascending, and their vectors, one a row."""
         sorted_row_ids = ascending(row_ids)
-        in_base = np.setdiff1d(sorted_row_ids, self._removals) if len(self._removals) else sorted_row_ids
+        in_base = self._without_removals(sorted_row_ids)
         parts = [b.vectors_of(in_base if b is self._base else sorted_row_ids) for b in self._blocks]
         parts = [part for part in parts if len(part[0])] or parts[:1]
         if len(parts) == 1:
@@ -435,6 +503,11 @@ class Model:
         return next((b.vectors.shape[1] for b in self._blocks if len(b.vector_row_ids)), None)
 
 
+def _joined(arrays: Sequence[NDArray[T]]) -> NDArray[T]:
+    """Return arrays one after the other; a single one as it is."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
 def _single(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the inner products in single precision, in this thread alone.
 
@@ -451,10 +524,11 @@ def _products(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[
     return products
 
 
-def _runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64] | slice:
-    if len(starts) == 1:  # one key or one memory needs no copy
-        return slice(int(starts[0]), int(starts[0] + sizes[0]))
-    return runs(starts, sizes)
+def _both(one: Groups, other: Groups) -> Groups:
+    """Return the groups of two blocks, which have no id in common, ids ascending."""
+    ids, sizes = np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
+    order, starts = np.argsort(ids), np.cumsum(sizes) - sizes
+    return ids[order], sizes[order], chosen(concatenated([one[2], other[2]]), runs(starts[order], sizes[order]))
 
 
 def _key_counts(entries: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -93,11 +93,7 @@ class MemorySnapshot(Overlay):
         """Return the names that memories are about; the spellings are read once, and kept with the model."""
         if (model := self._models.get(namespace)) is None:
             return self._behind.subject_names(namespace, row_ids)
-        if missing := [int(row_id) for row_id in row_ids if row_id not in model.about]:
-            rows = self._behind.subject_names(namespace, missing)
-            for row_id in missing:
-                model.about[row_id] = [row for row in rows if row[0] == row_id]
-        return [row for row_id in sorted(map(int, row_ids)) for row in model.about[row_id]]
+        return model.subject_names(row_ids, lambda missing: self._behind.subject_names(namespace, missing))
 
     def titles(self, namespace: str, row_ids: RowIds) -> Mapping[int, str | None]:
         """Return the title of each memory."""

@@ -140,15 +140,15 @@ class SqliteGraph:
         model = self._file.models.needed(namespace)
         if model is None:
             return []
-        if missing := [int(row_id) for row_id in row_ids if row_id not in model.about]:
-            model.about.update((row_id, []) for row_id in missing)
-            for row_id, entries, names in self._spelled(namespace, missing):
-                places = np.flatnonzero((entries["kind"] == _NAME) & (entries["subject"] > 0)).tolist()
-                model.about[row_id] = [
-                    (row_id, int(entries["key"][place]), int(entries["subject"][place]), names[place])
-                    for place in places
-                ]
-        return [row for row_id in sorted(map(int, row_ids)) for row in model.about[row_id]]
+        return model.subject_names(row_ids, lambda missing: self._subject_names(namespace, missing))
+
+    def _subject_names(self, namespace: str, row_ids: Sequence[int]) -> list[tuple[int, int, int, str]]:
+        """Return the names that memories are about, as the file has them."""
+        rows = []
+        for row_id, entries, names in self._spelled(namespace, row_ids):
+            for place in np.flatnonzero((entries["kind"] == _NAME) & (entries["subject"] > 0)).tolist():
+                rows.append((row_id, int(entries["key"][place]), int(entries["subject"][place]), names[place]))
+        return rows
 
     def _spelled(self, namespace: str, row_ids: Sequence[int]) -> list[tuple[int, NDArray[Any], list[str]]]:
         """Return (row id, entries, the spelling of each) of memories."""

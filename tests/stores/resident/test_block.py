@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from semmem.legs.graph_names import mentioned, recognised
 from semmem.legs.graph_walk import among, edges
-from semmem.model.exchange import CandidateMetadata
+from semmem.model.exchange import CandidateMetadata, Scope
 from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE, POSTING
 from semmem.stores.resident import block as block_module
 from semmem.stores.resident import model as model_module
@@ -177,6 +177,97 @@ def test_a_walk_has_the_same_edges_by_places_of_keys_as_by_keys(
     along = edges(recognised(*by_places), by_places[1], **strengths)
     for name in ("source", "key", "target", "weight"):
         assert getattr(along, name).tolist() == getattr(by_keys, name).tolist()
+
+
+def vectored(rows: Rows) -> Rows:
+    """Return memories with a unit vector of two dimensions each, equal for numbers that differ by a multiple of six."""
+    angles = rows.row_ids % 6 * np.pi / 7
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    return replace(rows, vector_row_ids=rows.row_ids, vectors=vectors.reshape(len(angles), 2))
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.integers(1, 8), memory, min_size=2, max_size=8),
+    st.dictionaries(st.integers(1, 8), runs_of_words),
+    st.data(),
+)
+def test_what_was_written_since_a_block_was_built_and_what_was_removed_is_answered_as_by_one_block(
+    held: dict[int, list[Entry]], words: dict[int, list[tuple[int, int]]], data: st.DataObject
+) -> None:
+    numbers = sorted(held)
+    later = set(data.draw(st.lists(st.sampled_from(numbers), unique=True), label="written later"))
+    earlier = [number for number in numbers if number not in later]
+    gone = set(data.draw(st.lists(st.sampled_from(earlier), unique=True) if earlier else st.just([]), label="removed"))
+    max_df = data.draw(st.integers(0, 4), label="max_df")
+
+    def block_of(chosen: list[int]) -> Block:
+        written = rows({number: held[number] for number in chosen})
+        return Block(vectored(replace(written, candidates=candidates({o: words.get(o, []) for o in chosen}))))
+
+    left = [number for number in numbers if number not in gone]
+    state = State(1, 1, 0, len(left), 30, False, 0.0, 0.0, None, "")
+    two = Model(
+        "n", state, block_of(earlier), block_of(sorted(later)) if later else None, np.array(sorted(gone), np.int64)
+    )
+    one = Model("n", state, block_of(left))
+    keys = range(-7, 8)
+    read, expected = (model.postings(keys, None) for model in (two, one))
+    assert (read.keys.tolist(), read.sizes.tolist()) == (expected.keys.tolist(), expected.sizes.tolist())
+    assert plain(read.entries) == plain(expected.entries)
+
+    from_here = left[:4]
+    strengths = {"about": 1.0, "co_mention": 2.0, "fan": 2, "max_df": max_df}
+    walks = []
+    for model in (two, one):
+        whole = model.forwards(from_here, shared=True)
+        connected = model.postings(np.unique(mentioned(whole)), max_df, shared=True)
+        walks.append(edges(recognised(among(whole, connected), connected), connected, **strengths))
+    for name in ("source", "key", "target", "weight"):
+        assert getattr(walks[0], name).tolist() == getattr(walks[1], name).tolist()
+
+    query = np.array([0.6, 0.8], dtype=np.float32)
+    for scope in (Scope(("n",), len(left)), Scope(("n",), len(left), excluded=np.array(left[1:2], np.int64))):
+        for depth in (0, 1, 3, 9):
+            assert two.nearest(scope, query, depth) == one.nearest(scope, query, depth)
+    vectors = [model.vectors_of(numbers) for model in (two, one)]
+    assert vectors[0][0].tolist() == vectors[1][0].tolist() == left
+    assert vectors[0][1].tolist() == vectors[1][1].tolist()
+    assert two.metadata(numbers) == one.metadata(numbers)
+
+
+def test_a_walk_over_two_blocks_reads_the_concepts_that_memories_of_either_share() -> None:
+    # key 5 is in both blocks, 6 in the first memory alone, 7 in the second, 8 in the third alone, which is about it
+    first = replace(rows({1: [(5, 1, 30, 0), (6, 1, 30, 0)]}), candidates=candidates({1: [(8, 8), (9, 16)]}))
+    tail = replace(rows({2: [(5, 1, 30, 0), (7, 1, 30, 0)], 3: [(8, 0, 0, 90)]}), candidates=candidates({2: [(8, 0)]}))
+    model = Model("n", State(1, 1, 0, 3, 60, False, 0.0, 0.0, None, ""), Block(first), Block(tail))
+    forwards = model.forwards([1, 2], shared=True)
+    assert (forwards.row_ids.tolist(), forwards.sizes.tolist()) == ([1, 2], [1, 1])
+    assert forwards.entries["key"].tolist() == [5, 5]
+    assert forwards.candidates is not None
+    assert forwards.candidates.tolist() == [(1, 8, 8), (2, 8, 0)]
+    assert model.forwards([1, 2]).entries["key"].tolist() == [5, 6, 5, 7]
+
+
+def test_the_names_that_memories_are_about_are_read_once_though_others_are_written_and_changed() -> None:
+    state = State(1, 1, 0, 2, 30, False, 0.0, 0.0, None, "")
+    reads: list[list[int]] = []
+
+    def read(missing: list[int]) -> list[tuple[int, int, int, str]]:
+        reads.append(missing)
+        return [(row_id, 5, 90, f"Name {row_id}.{len(reads)}") for row_id in missing if row_id != 2]
+
+    model = Model("n", state, Block(rows({1: [], 2: []})))
+    assert model.subject_names([1, 2], read) == [(1, 5, 90, "Name 1.1")]
+    later = model.after(state, rows({3: []}), ["m2"])
+    assert later is not None
+    assert later.subject_names([3, 1], read) == [(1, 5, 90, "Name 1.1"), (3, 5, 90, "Name 3.2")]
+    assert later.subject_names(np.array([1, 3]), read) == [(1, 5, 90, "Name 1.1"), (3, 5, 90, "Name 3.2")]
+    assert later.subject_names([4], read) == [(4, 5, 90, "Name 4.3")]  # of no memory that it holds
+    changed = later.after(state, rows({1: []}), ["m1"])  # as a memory that is stored again under its number
+    assert changed is not None
+    assert changed.subject_names([1], read) == [(1, 5, 90, "Name 1.4")]
+    assert reads == [[1, 2], [3], [4], [1]]
 
 
 def test_what_two_blocks_have_is_not_found_by_places() -> None:
