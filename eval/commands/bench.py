@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -160,6 +161,8 @@ def mixed_(
         list[str] | None, typer.Option(help="only this one, others keep their numbers; repeatable; default: all")
     ] = None,
     only_fill: Annotated[bool, typer.Option("--only-fill", help="fill; the next call loads")] = False,
+    turns: Annotated[int, typer.Option(min=1, help="divide each load into so many; the systems take turns")] = 1,
+    within: Annotated[float, typer.Option(min=0, help="seconds in which the last turn must end; 0: any")] = 0,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="folder of stores and report; default: in eval/runs")] = None,
     json_: AsJson = False,
@@ -177,13 +180,14 @@ def mixed_(
     with error_line():
         if unknown := sorted(set(system or ()) - set(SYSTEMS)):
             raise DatasetError(f"There is no system {unknown[0]!r}; there are {'; '.join(SYSTEMS)}.")
-        plan = Plan(memories, namespaces, seconds, readers, writers, pace, upkeep, patience, seed)
+        plan = Plan(memories, namespaces, seconds, readers, writers, pace, upkeep, patience, seed, turns)
         folder = out or RUNS / "bench" / f"mixed-{memories}-{namespaces}-{seed}"
         result = mixed(
             plan,
             folder,
             system or list(SYSTEMS),
             only_fill=only_fill,
+            within_s=within or math.inf,
             say=lambda line: err.print(line, soft_wrap=True, markup=False),
         )
         text = markdown(result)

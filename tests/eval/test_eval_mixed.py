@@ -24,7 +24,7 @@ import semmem
 from eval.bench import measures, others
 from eval.bench.measures import loop_ms, processor_s, tail
 from eval.bench.mixed import load, run, systems
-from eval.bench.mixed.load import Plan, Write, filled, loaded, writes
+from eval.bench.mixed.load import Plan, Write, filled, loaded, summed, writes
 from eval.bench.mixed.report import markdown, picture
 from eval.bench.mixed.systems import SYSTEMS, Item, System, absent
 from eval.cli import app
@@ -77,6 +77,81 @@ def test_seconds_on_a_processor_are_those_of_the_system_and_none_of_a_process_th
     assert processor_s(2**30) == 0
 
 
+def turn(**more: Any) -> dict[str, Any]:
+    """Return what a turn of ten seconds measured: a recall of 10 ms and one of 30 in the second minute."""
+    looks = [{"s": float(s), "process_mb": 50.0 + s, "server_mb": 1.0} for s in (0, 5, 10)]
+    return {
+        "loop_ms": [29.0, 30.0], "opened_s": 0.5, "elapsed": 10.0, "calls": {
+            "recall": [0.01, 0.03], "remember": [0.02], "update": [], "forget": [0.04]
+        }, "ended": [1.0, 61.0], "found": 1, "findable": 2, "forgotten": [], "errors": {"recall: OSError": 1},
+        "upkeep": [1.26], "upkeep_late": False, "memory": looks, "processor_s": {"process": 3.04, "server": 1.0},
+        "degraded": {"graph: late": 2}, "bytes": 100, **more,
+    }  # fmt: skip
+
+
+def test_the_turns_of_a_load_are_summed_and_each_is_told() -> None:
+    late = turn(elapsed=20.0, bytes=130, upkeep_late=True, found=2, loop_ms=[31.0, 32.0])
+    late["calls"] = {**late["calls"], "recall": [0.02, 0.05]}
+    late["memory"] = [{"s": float(s), "process_mb": 50.0 + 2 * s, "server_mb": 1.0} for s in (0, 5, 20)]
+    load = summed([turn(), late])
+    assert load["recall"] == {"p50_ms": 25.0, "p95_ms": 50.0, "p99_ms": 50.0, "most_ms": 50.0}
+    assert (load["seconds"], load["recalls"], load["recalls_per_s"], load["found"]) == (30.0, 4, 0.1, 0.75)
+    assert {kind: one["calls"] for kind, one in load["writes"].items()} == {"remember": 2, "update": 0, "forget": 2}
+    assert (load["writes_per_s"], load["memories_per_s"], load["upkeep_s"]) == (0.13, 0.5, [1.3, 1.3])
+    assert [minute["recalls"] for minute in load["by_minute"]] == [1, 1, 1, 1]
+    assert (load["errors"], load["errors_in_all"]) == ({"recall: OSError": 2}, 2)
+    assert (load["degraded"], load["upkeep_late"], load["bytes"]) == ({"graph: late": 4}, True, 130)
+    assert [look["s"] for look in load["memory"]] == [0.0, 5.0, 10.0, 10.0, 15.0, 30.0]
+    assert (load["grown_mb"], load["processor_s"]) == (30.0, {"process": 6.1, "server": 2.0})
+    assert load["loop_ms"] == [29.0, 30.0, 31.0, 32.0]
+    assert [one["recalls_per_s"] for one in load["turns"]] == [0.2, 0.1]
+    alone = summed([turn(findable=0, found=0)])
+    assert "turns" not in alone
+    assert alone["found"] is None
+
+
+def test_no_writer_of_a_later_turn_writes_what_one_of_an_earlier_turn_did() -> None:
+    plan = Plan(memories=16, namespaces=1, writers=2, turns=2)
+    made = [list(islice(writes(plan, writer), 90)) for writer in range(4)]
+    assert [ids(one, "forget") for one in made] == [["m4", "m12"], ["m5", "m13"], ["m6", "m14"], ["m7", "m15"]]
+    assert [set(ids(one, "update")) for one in made] == [{"m0", "m8"}, {"m1", "m9"}, {"m2", "m10"}, {"m3", "m11"}]
+    assert len({id for one in made for id in ids(one, "remember")}) == sum(len(ids(one, "remember")) for one in made)
+
+
+def test_the_systems_take_turns_and_no_turn_begins_that_would_end_too_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[Any, ...]] = []
+
+    def in_process(phase: Any, name: str, plan: Plan, folder: Path, patience_s: float) -> dict[str, Any]:
+        if phase is run.filled:
+            calls.append((name, "filled", patience_s))
+            return {"memories_per_s": 1.0, "bytes": 1}
+        calls.append((name, phase.keywords["turn"], phase.keywords["forgotten"], patience_s))
+        if name == "txtai" and phase.keywords["turn"] == 1:
+            raise run._Failed("failed: OSError: full")
+        return turn(forgotten=[f"m{phase.keywords['turn']}"])
+
+    said: list[str] = []
+    plan = Plan(memories=60, seconds=20, turns=2, patience_s=7)
+    monkeypatch.setattr(run, "absent", lambda name: None)
+    monkeypatch.setattr(run, "_in_process", in_process)
+    both = ["semmem", "txtai"]
+    waiting = run.mixed(plan, tmp_path, both, within_s=5, say=said.append)
+    assert said == [f"{name}: its next turn waits for the same command." for name in both * 2]
+    assert (waiting["systems"], calls) == ({}, [])
+    result = run.mixed(plan, tmp_path, both, within_s=60, say=said.append)
+    assert calls == [
+        ("semmem", "filled", 7), ("semmem", 0, [], 17.0), ("txtai", "filled", 7), ("txtai", 0, [], 17.0),
+        ("semmem", 1, ["m0"], 17.0), ("txtai", 1, ["m0"], 17.0),
+    ]  # fmt: skip
+    assert "semmem: 8 readers and 2 writers for 10 s, turn 2 of 2 …" in said
+    assert result["systems"]["semmem"]["load"]["recalls"] == 4
+    assert result["systems"]["txtai"] == {"skipped": "txtai failed: OSError: full"}
+    again = run.mixed(plan, tmp_path, ["semmem"], say=said.append)
+    assert (said[-1], again["systems"]) == ("semmem: measured already, in measured.json.", result["systems"])
+
+
 def test_the_loop_that_tells_the_speed_of_a_machine_is_the_fastest_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter([0.03, 0.0291, 0.04, 0.05, 0.06])
     monkeypatch.setattr(measures, "timed_calls", lambda work, numbers, at_most_s: [next(seconds) for _ in numbers])
@@ -89,7 +164,7 @@ def test_a_system_under_load_has_what_the_writers_stored_and_nothing_that_they_f
     assert fill["memories_per_s"] > 0
     with semmem.connect(f"sqlite:{tmp_path}/semmem.db", embedder="none") as mem:
         assert mem.stats().memories == 40
-    row = loaded("semmem, SQLite", FEW, tmp_path)
+    row = summed([loaded("semmem, SQLite", FEW, tmp_path)])
     assert (row["errors"], row["degraded"], row["errors_in_all"]) == ({}, {}, 0)
     calls = {kind: row["writes"][kind]["calls"] for kind in ("remember", "update", "forget")}
     with semmem.connect(f"sqlite:{tmp_path}/semmem.db", embedder="none") as mem:
@@ -196,7 +271,6 @@ def test_a_memory_that_a_writer_has_forgotten_is_no_miss_of_the_recall_that_asks
         calls = asking._read(0)
         answers.append((calls.found, calls.findable))
     assert answers == [(1, 1), (0, 1), (0, 0)]
-    assert load._summed([calls], [], load.Calls(), 1.0)["found"] is None
 
 
 _RUN = """
@@ -311,6 +385,10 @@ def measured(**more: Any) -> dict[str, Any]:
 def test_the_report_and_the_picture_have_each_system_and_what_failed() -> None:
     failed = measured(errors={"forget: OSError: full": 2}, errors_in_all=2, degraded={"dense: late": 1}, upkeep_late=1)
     failed["load"]["loop_ms"] = [29.1, 30.0]
+    failed["load"]["turns"] = [
+        {"recalls_per_s": rate, "recall": {"p50_ms": p50, "p95_ms": 2 * p50, "p99_ms": 3 * p50}}
+        for rate, p50 in ((17.1, 10.0), (72.0, 1.0))
+    ]
     result = {
         "plan": {"memories": 1000, "namespaces": 10, "seconds": 60.0, "readers": 8, "writers": 2, "pace": 2.0,
                  "upkeep_s": 600.0},
@@ -324,7 +402,8 @@ def test_the_report_and_the_picture_have_each_system_and_what_failed() -> None:
     assert "- LanceDB, 2 times: forget: OSError: full\n- LanceDB, 1 times: degraded, dense: late" in text
     assert "maintain is its upkeep, in a process of its own. Upkeep, s: 1.5, 2.\n" in text
     assert "optimize is its upkeep. Upkeep, s: 1.5, 2, the last ended only after the load. A loop" in text
-    assert " A loop of a million additions took 29.1 ms before the load and 30 after it.\n" in text
+    assert " A loop of a million additions took 29.1 and 30 ms before and after the load. Recalls" in text
+    assert " Recalls a second of its turns: 17.1 of 10 / 20 / 30 ms; 72 of 1 / 2 / 3 ms.\n" in text
     assert "- txtai is skipped." in text
     drawn = picture(result)
     assert drawn.count("<svg") == 1

@@ -8,13 +8,13 @@ import threading
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from eval.bench.measures import bytes_of, loop_ms, processor_s, resident_mb, tai
 from eval.bench.mixed.systems import SYSTEMS, Item, System
 from semmem.model.failure import reason
 
-__all__ = ["Plan", "Write", "filled", "loaded", "without_files", "writes"]
+__all__ = ["Plan", "Write", "filled", "loaded", "summed", "without_files", "writes"]
 
 _BATCH = 8
 """Memories of a write that remembers."""
@@ -36,11 +36,14 @@ _NEW = 10**9
 _PLACE = re.compile(r"(?<![\w.:/])/[^\s:'\"]+")
 """A file of the machine on which a system was built, or runs, in the text of an error."""
 Kind = Literal["remember", "update", "forget"]
+_KINDS = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A mixed load: ``pace`` is how many writes a second each writer begins at most, ``upkeep_s`` how often upkeep is.
+
+    The ``seconds`` of a load are divided into ``turns`` of equal length, and a store is opened anew for each.
 
     ``patience_s`` is the time after which the process of a system is ended while it fills, and that long after the end
     of the load.
@@ -55,6 +58,12 @@ class Plan:
     upkeep_s: float = 600
     patience_s: float = 6 * 3600
     seed: int = 0
+    turns: int = 1
+
+    @property
+    def turn_s(self) -> float:
+        """The seconds of a turn."""
+        return self.seconds / self.turns
 
     @property
     def generator(self) -> Generator:
@@ -84,13 +93,15 @@ def item_of(generator: Generator, number: int) -> Item:
 def writes(plan: Plan, writer: int) -> Iterator[Write]:
     """Yield the writes of a writer without an end: the same for every system, however far it gets.
 
+    Each turn has writers of its own, numbered on from those of the turn before.
     Older memories are dealt out, so that no writer changes what another one forgets: by the remainder of their number,
     each writer updates one share, and forgets the memories of another one in turn.
     """
-    generator, shares = plan.generator, 2 * plan.writers
+    generator, all_writers = plan.generator, plan.writers * plan.turns
+    shares = 2 * all_writers
     fresh = count(_NEW * (writer + 1))
     to_update = range(writer, plan.memories, shares)
-    to_forget = iter(range(plan.writers + writer, plan.memories, shares))
+    to_forget = iter(range(all_writers + writer, plan.memories, shares))
     for number in count():
         draw = np.random.default_rng([plan.seed, 7, writer, number])
         turn = int(draw.integers(20))
@@ -167,8 +178,11 @@ def filled(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
     }
 
 
-def loaded(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
-    """Open a filled system, let readers and writers at it, and return what was measured."""
+def loaded(name: str, plan: Plan, folder: Path, turn: int = 0, forgotten: Sequence[str] = ()) -> dict[str, Any]:
+    """Open a filled system, let readers and writers at it for one turn, and return what was measured, for ``summed``.
+
+    ``forgotten`` are the ids of the memories that the turns before have forgotten.
+    """
     questions = [plan.generator.question(number, plan.memories) for number in range(min(_POOL, plan.memories))]
     namespaces = [plan.generator.namespace(int(one.about[1:])) for one in questions]
     loop = loop_ms()
@@ -177,7 +191,7 @@ def loaded(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
     try:
         system.recall(namespaces[0], questions[0].text, questions[0].vector)
         opened_s = time.perf_counter() - start
-        load = _Load(system, plan, list(zip(questions, namespaces, strict=True)))
+        load = _Load(system, plan, list(zip(questions, namespaces, strict=True)), turn, forgotten)
         measured = load.run()
     finally:
         system.close()
@@ -194,10 +208,17 @@ def loaded(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
 class _Load:
     """One load of one system: its threads, and what is looked at while they work."""
 
-    def __init__(self, system: System, plan: Plan, questions: Sequence[tuple[Question, str]]) -> None:
-        self._system, self._plan, self._questions = system, plan, questions
+    def __init__(
+        self,
+        system: System,
+        plan: Plan,
+        questions: Sequence[tuple[Question, str]],
+        turn: int = 0,
+        forgotten: Sequence[str] = (),
+    ) -> None:
+        self._system, self._plan, self._questions, self._turn = system, plan, questions, turn
         self._over = threading.Event()
-        self._forgotten: set[str] = set()
+        self._forgotten = set(forgotten)
         self._late = False
         self._began = 0.0
 
@@ -208,16 +229,17 @@ class _Load:
         before = self._processors()
         self._began = time.perf_counter()
         with ThreadPoolExecutor(plan.readers + plan.writers + 1) as pool:
-            reading = [pool.submit(self._read, reader) for reader in range(plan.readers)]
-            writing = [pool.submit(self._write, writer) for writer in range(plan.writers)]
+            first = self._turn * plan.readers, self._turn * plan.writers
+            reading = [pool.submit(self._read, first[0] + reader) for reader in range(plan.readers)]
+            writing = [pool.submit(self._write, first[1] + writer) for writer in range(plan.writers)]
             keeping = pool.submit(self._keep)
             try:
-                every = min(60.0, plan.seconds / 6)
-                for turn in count():
+                every = min(60.0, plan.turn_s / 6)
+                for look in count():
                     memory.append(self._memory())
-                    if self._over.wait(max(0.0, min(turn * every + every, plan.seconds) - self._elapsed())):
+                    if self._over.wait(max(0.0, min(look * every + every, plan.turn_s) - self._elapsed())):
                         break
-                    if self._elapsed() >= plan.seconds:
+                    if self._elapsed() >= plan.turn_s:
                         break
             finally:
                 self._over.set()
@@ -226,11 +248,18 @@ class _Load:
             kept = keeping.result()
         memory.append(self._memory())
         after = self._processors()
-        return _summed(readers, writers, kept, elapsed) | {
+        return {
+            "elapsed": elapsed,
+            "calls": {verb: _joined(readers + writers, verb) for verb in ("recall", *_KINDS)},
+            "ended": [at for one in readers for at in one.ended.get("recall", ())],
+            "found": sum(one.found for one in readers),
+            "findable": sum(one.findable for one in readers),
+            "forgotten": sorted(self._forgotten),
+            "errors": dict(sum((one.errors for one in (*readers, *writers, kept)), Counter[str]())),
+            "upkeep": list(kept.seconds.get("upkeep", ())),
             "upkeep_late": self._late,
             "memory": memory,
-            "grown_mb": _grown(memory),
-            "processor_s": {what: round(after[what] - before[what], 1) for what in after},
+            "processor_s": {what: after[what] - before[what] for what in after},
         }
 
     def _elapsed(self) -> float:
@@ -291,37 +320,70 @@ def _grown(memory: Sequence[dict[str, float | None]]) -> float | None:
     return round(ends[1] + servers[1] - ends[0] - servers[0], 1)
 
 
-def _summed(readers: Sequence[Calls], writers: Sequence[Calls], kept: Calls, elapsed: float) -> dict[str, Any]:
-    recalls = _joined(readers, "recall")
-    kinds = {kind: _joined(writers, kind) for kind in ("remember", "update", "forget")}
-    every = [took for of_kind in kinds.values() for took in of_kind]
-    errors = sum((one.errors for one in (*readers, *writers, kept)), Counter[str]())
-    findable = sum(one.findable for one in readers)
+def summed(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the numbers of a whole load from its turns, of which "turns" says how each went where there are several.
+
+    The memory of one turn says nothing about that of another, so its growth is that of the turn that grew most.
+    """
+    calls: dict[str, list[float]] = {
+        verb: [took for turn in turns for took in turn["calls"][verb]] for verb in ("recall", *_KINDS)
+    }
+    every = [took for kind in _KINDS for took in calls[kind]]
+    seconds, findable = sum(turn["elapsed"] for turn in turns), sum(turn["findable"] for turn in turns)
+    errors = sum((Counter(turn["errors"]) for turn in turns), Counter[str]())
+    grown = [growth for turn in turns if (growth := _grown(turn["memory"])) is not None]
     return {
-        "seconds": round(elapsed, 1),
-        "recall": tail(recalls),
-        "recalls": len(recalls),
-        "recalls_per_s": round(len(recalls) / elapsed, 1),
-        "found": round(sum(one.found for one in readers) / findable, 3) if findable else None,
+        "loop_ms": [took for turn in turns for took in turn["loop_ms"]],
+        "opened_s": turns[0]["opened_s"],
+        "seconds": round(seconds, 1),
+        "recall": tail(calls["recall"]),
+        "recalls": len(calls["recall"]),
+        "recalls_per_s": round(len(calls["recall"]) / seconds, 1),
+        "found": round(sum(turn["found"] for turn in turns) / findable, 3) if findable else None,
         "write": tail(every),
-        "writes": {kind: {"calls": len(took), **tail(took)} for kind, took in kinds.items()},
-        "writes_per_s": round(len(every) / elapsed, 2),
-        "memories_per_s": round(len(kinds["remember"]) * _BATCH / elapsed, 1),
-        "upkeep_s": [round(took, 1) for took in kept.seconds.get("upkeep", ())],
-        "by_minute": _by_minute(readers),
+        "writes": {kind: {"calls": len(calls[kind]), **tail(calls[kind])} for kind in _KINDS},
+        "writes_per_s": round(len(every) / seconds, 2),
+        "memories_per_s": round(len(calls["remember"]) * _BATCH / seconds, 1),
+        "upkeep_s": [round(took, 1) for turn in turns for took in turn["upkeep"]],
+        "by_minute": [minute for turn in turns for minute in _by_minute(turn["calls"]["recall"], turn["ended"])],
         "errors": dict(errors.most_common(10)),
         "errors_in_all": sum(errors.values()),
+        "upkeep_late": any(turn["upkeep_late"] for turn in turns),
+        "memory": _after_one_another(turns),
+        "grown_mb": max(grown) if grown else None,
+        "processor_s": {what: round(sum(t["processor_s"][what] for t in turns), 1) for what in ("process", "server")},
+        "degraded": dict(sum((Counter(turn["degraded"]) for turn in turns), Counter[str]())),
+        "bytes": turns[-1]["bytes"],
+        **({"turns": [_in_short(turn) for turn in turns]} if len(turns) > 1 else {}),
     }
+
+
+def _in_short(turn: Mapping[str, Any]) -> dict[str, Any]:
+    recalls = turn["calls"]["recall"]
+    return {
+        "loop_ms": turn["loop_ms"],
+        "recall": tail(recalls),
+        "recalls_per_s": round(len(recalls) / turn["elapsed"], 1),
+        "write": tail([took for kind in _KINDS for took in turn["calls"][kind]]),
+    }
+
+
+def _after_one_another(turns: Sequence[Mapping[str, Any]]) -> list[dict[str, float | None]]:
+    """Return the looks at the memory of all turns, the seconds of each turn counted on from those before."""
+    looks, began = [], 0.0
+    for turn in turns:
+        looks += [{**look, "s": round(began + look["s"], 1)} for look in turn["memory"]]
+        began += turn["elapsed"]
+    return looks
 
 
 def _joined(threads: Sequence[Calls], verb: str) -> list[float]:
     return [took for calls in threads for took in calls.seconds.get(verb, ())]
 
 
-def _by_minute(readers: Sequence[Calls]) -> list[dict[str, float]]:
+def _by_minute(seconds: Sequence[float], ended: Sequence[float]) -> list[dict[str, float]]:
     """Return percentiles and the number of the recalls that ended in each minute."""
     minutes: dict[int, list[float]] = {}
-    for calls in readers:
-        for took, at in zip(calls.seconds.get("recall", ()), calls.ended.get("recall", ()), strict=True):
-            minutes.setdefault(int(at // 60), []).append(took)
+    for took, at in zip(seconds, ended, strict=True):
+        minutes.setdefault(int(at // 60), []).append(took)
     return [{"recalls": len(minutes[minute]), **tail(minutes[minute])} for minute in sorted(minutes)]

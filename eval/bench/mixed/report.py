@@ -56,7 +56,8 @@ def markdown(result: Mapping[str, Any]) -> str:
         rate, processor = f"{fill['memories_per_s']:g}", f"{used['process'] + used['server']:g}"
         out.append(row([name, rate, *sizes, resident, _number(load["grown_mb"]), processor]))
     out.append("")
-    out += [f"- {name}: {SYSTEMS[name].note}. {_upkeep(load)}{_machine(load)}" for name, load in measured.items()]
+    for name, load in measured.items():
+        out.append(f"- {name}: {SYSTEMS[name].note}. {_upkeep(load)}{_machine(load)}{_turns(load)}")
     out += [f"- {one['skipped']}" for one in result["systems"].values() if "skipped" in one]
     for name, load in measured.items():
         failed = {**load["errors"], **{f"degraded, {why}": times for why, times in load["degraded"].items()}}
@@ -129,8 +130,16 @@ def _machine(load: Mapping[str, Any]) -> str:
     """Say how fast the machine was before and after the load; earlier results do not."""
     if "loop_ms" not in load:
         return ""
-    before, after = load["loop_ms"]
-    return f" A loop of a million additions took {before:g} ms before the load and {after:g} after it."
+    loops = load["loop_ms"]
+    took = ", ".join(f"{before:g} and {after:g}" for before, after in zip(loops[::2], loops[1::2], strict=True))
+    return f" A loop of a million additions took {took} ms before and after the load."
+
+
+def _turns(load: Mapping[str, Any]) -> str:
+    """Say how each turn of a load went that had several."""
+    turns = load.get("turns", ())
+    told = "; ".join(f"{one['recalls_per_s']:g} of {_times(one['recall'])} ms" for one in turns)
+    return f" Recalls a second of its turns: {told}." if turns else ""
 
 
 def _number(value: float | None) -> str:

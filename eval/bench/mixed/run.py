@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import semmem
-from eval.bench.mixed.load import Plan, filled, loaded, without_files
+from eval.bench.mixed.load import Plan, filled, loaded, summed, without_files
 from eval.bench.mixed.processes import SPAWN, end_with_parent
 from eval.bench.mixed.systems import absent
 from eval.bench.record import Record
@@ -31,35 +34,58 @@ Phase = Callable[[str, Plan, Path], dict[str, Any]]
 
 
 def mixed(
-    plan: Plan, folder: Path, systems: Sequence[str], *, only_fill: bool = False, say: Say = print
+    plan: Plan,
+    folder: Path,
+    systems: Sequence[str],
+    *,
+    only_fill: bool = False,
+    within_s: float = math.inf,
+    say: Say = print,
 ) -> dict[str, Any]:
     """Fill and load each system, and return the result; ``folder`` holds stores that wait for their load.
 
     What another call with the same plan has measured is not measured again, and a store that it has filled is loaded.
+    Where a load has several turns, the systems take turns. No turn begins that would end after ``within_s`` seconds.
     """
-    folder = folder.absolute()
+    folder, end = folder.absolute(), time.monotonic() + within_s
     record = Record(folder, asdict(plan), "systems", free="patience_s")
-    for name in systems:
-        if "load" in record.rows.get(name, {}):
-            say(f"{name}: measured already, in {record.file.name}.")
-        elif (why := absent(name)) is not None:
-            say(why)
-            record.note(name, {**record.rows.get(name, {}), "skipped": why})
-        else:
+    at_hand = [name for name in systems if _is_at_hand(name, record, say)]
+    for turn in range(plan.turns):
+        for name in list(at_hand):
+            row = record.rows.get(name, {})
+            if "load" in row or len(row.get("turns", ())) > turn:
+                continue
+            if time.monotonic() + plan.turn_s > end and not only_fill:
+                say(f"{name}: its next turn waits for the same command.")
+                continue
             try:
-                _one(name, plan, record, _store(folder, name), only_fill, say)
+                _one(name, plan, record, _store(folder, name), turn, only_fill, say)
             except _Failed as error:  # a defect of one system must not end the run
                 say(f"{name} {error}")
                 record.note(name, {"skipped": f"{name} {error}"})
                 _removed(_store(folder, name))
+                at_hand.remove(name)
     return {
         "plan": asdict(plan),
         "at": now(),
         "machine": f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}",
         "versions": {"semmem": semmem.__version__} | {name: installed(name) for name in _PACKAGES},
         "commit": COMMIT,
-        "systems": record.rows,
+        "systems": {name: {key: row[key] for key in row if key != "turns"} for name, row in record.rows.items()},
     }
+
+
+def _is_at_hand(name: str, record: Record, say: Say) -> bool:
+    """Return whether a system is installed and not measured yet; say so where it is not."""
+    row = record.rows.get(name, {})
+    if "load" in row:
+        say(f"{name}: measured already, in {record.file.name}.")
+        return False
+    if (why := absent(name)) is not None:
+        say(why)
+        record.note(name, {**row, "skipped": why})
+        return False
+    return True
 
 
 def _store(folder: Path, name: str) -> Path:
@@ -74,8 +100,10 @@ def _removed(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _one(name: str, plan: Plan, record: Record, folder: Path, only_fill: bool, say: Say) -> None:
-    fill = record.rows.get(name, {}).get("fill")
+def _one(name: str, plan: Plan, record: Record, folder: Path, turn: int, only_fill: bool, say: Say) -> None:
+    """Fill a system that is not filled, and load it for a turn."""
+    row = record.rows.get(name, {})
+    fill, turns = row.get("fill"), row.get("turns", [])
     if fill is None:
         say(f"{name}: storing {plan.memories:,} memories …")
         _removed(folder)
@@ -84,11 +112,17 @@ def _one(name: str, plan: Plan, record: Record, folder: Path, only_fill: bool, s
         record.note(name, {"fill": fill})
     if only_fill:
         return
-    say(f"{name}: {plan.readers} readers and {plan.writers} writers for {plan.seconds:g} s …")
+    which = f", turn {turn + 1} of {plan.turns}" if plan.turns > 1 else ""
+    say(f"{name}: {plan.readers} readers and {plan.writers} writers for {plan.turn_s:g} s{which} …")
     record.note(name, {})  # a load that is interrupted leaves a store that differs from those of others
-    load = _in_process(loaded, name, plan, folder, plan.seconds + plan.patience_s)
+    forgotten = [id for one in turns for id in one["forgotten"]]
+    load = partial(loaded, turn=turn, forgotten=forgotten)
+    turns.append(_in_process(load, name, plan, folder, plan.turn_s + plan.patience_s))
+    if len(turns) < plan.turns:
+        record.note(name, {"fill": fill, "turns": turns})
+        return
     when = {"at": now(), "commit": COMMIT, "load_average": [round(one, 1) for one in os.getloadavg()]}
-    record.note(name, {"fill": fill, "load": {**when, **load}})
+    record.note(name, {"fill": fill, "load": {**when, **summed(turns)}})
     _removed(folder)
 
 
