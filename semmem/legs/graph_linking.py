@@ -138,8 +138,8 @@ def link(
     )
     off = {kind for kind, on in ((Kind.STEM, settings.stems), (Kind.BIGRAM, settings.bigrams)) if not on}
     unused = {k for k, kind in zip(question.keys, question.kinds, strict=True) if kind in off}
-    mentions = {k: e[e["mention"] > 0] for k, e in shared.items() if k not in unused}
-    mentions |= {k: e[e["mention"] > 0] for k, e in by_key.items() if k in weights}
+    mentions = {k: chosen(e, e["mention"] > 0) for k, e in shared.items() if k not in unused}
+    mentions |= {k: chosen(e, e["mention"] > 0) for k, e in by_key.items() if k in weights}
     row_ids, values, anchor_row_ids, anchor_values = [], [], [], []
     singleton = set[int]()
     for concept_key in sorted(mentions):
