@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from eval.datasets import DatasetError
@@ -16,18 +17,26 @@ __all__ = ["Record"]
 class Record:
     """The rows that a run has measured so far, by name, in ``measured.json`` of its folder.
 
-    ``kind`` names the rows there, such as ``sizes``; ``free`` is an option on which no number depends. Raises
-    DatasetError for a folder with a run of another plan or kind, or with anything else in it.
+    ``kind`` names the rows there, such as ``sizes``; ``free`` is an option on which no number depends, and ``newer``
+    has the options that older records lack, as these had them. Raises DatasetError for a folder with a run of another
+    plan or kind, or with anything else in it.
     """
 
-    def __init__(self, folder: Path, plan: Mapping[str, Any], kind: str, free: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        plan: Mapping[str, Any],
+        kind: str,
+        free: str = "",
+        newer: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.file, self._plan, self._kind = folder / "measured.json", dict(plan), kind
         self.rows: dict[str, dict[str, Any]] = {}
         if self.file.exists():
             try:
                 found = json.loads(self.file.read_text(encoding="utf-8"))
-                other, self.rows = dict(found["plan"]), dict(found[kind])
+                other, self.rows = {**newer, **found["plan"]}, dict(found[kind])
             except (ValueError, TypeError, KeyError):
                 raise DatasetError(f"{self.file} is no record of such a run; give another folder by --out.") from None
             if {**other, free: plan.get(free)} != {**plan, free: plan.get(free)}:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,6 +82,7 @@ def turn(**more: Any) -> dict[str, Any]:
     """Return what a turn of ten seconds measured: a recall of 10 ms and one of 30 in the second minute."""
     looks = [{"s": float(s), "process_mb": 50.0 + s, "server_mb": 1.0} for s in (0, 5, 10)]
     return {
+        "at": "now", "commit": "c0ffee", "load_average": [1.0],
         "loop_ms": [29.0, 30.0], "opened_s": 0.5, "elapsed": 10.0, "calls": {
             "recall": [0.01, 0.03], "remember": [0.02], "update": [], "forget": [0.04]
         }, "ended": [1.0, 61.0], "found": 1, "findable": 2, "forgotten": [], "errors": {"recall: OSError": 1},
@@ -90,7 +92,7 @@ def turn(**more: Any) -> dict[str, Any]:
 
 
 def test_the_turns_of_a_load_are_summed_and_each_is_told() -> None:
-    late = turn(elapsed=20.0, bytes=130, upkeep_late=True, found=2, loop_ms=[31.0, 32.0])
+    late = turn(at="later", opened_s=0.7, elapsed=20.0, bytes=130, upkeep_late=True, found=2, loop_ms=[31.0, 32.0])
     late["calls"] = {**late["calls"], "recall": [0.02, 0.05]}
     late["memory"] = [{"s": float(s), "process_mb": 50.0 + 2 * s, "server_mb": 1.0} for s in (0, 5, 20)]
     load = summed([turn(), late])
@@ -104,7 +106,10 @@ def test_the_turns_of_a_load_are_summed_and_each_is_told() -> None:
     assert [look["s"] for look in load["memory"]] == [0.0, 5.0, 10.0, 10.0, 15.0, 30.0]
     assert (load["grown_mb"], load["processor_s"]) == (30.0, {"process": 6.1, "server": 2.0})
     assert load["loop_ms"] == [29.0, 30.0, 31.0, 32.0]
+    assert (load["at"], load["commit"], load["load_average"]) == ("later", "c0ffee", [1.0])
     assert [one["recalls_per_s"] for one in load["turns"]] == [0.2, 0.1]
+    assert [(one["at"], one["opened_s"]) for one in load["turns"]] == [("now", 0.5), ("later", 0.7)]
+    assert load["turns"][0]["processor_s"] == {"process": 3.04, "server": 1.0}
     alone = summed([turn(findable=0, found=0)])
     assert "turns" not in alone
     assert alone["found"] is None
@@ -118,38 +123,145 @@ def test_no_writer_of_a_later_turn_writes_what_one_of_an_earlier_turn_did() -> N
     assert len({id for one in made for id in ids(one, "remember")}) == sum(len(ids(one, "remember")) for one in made)
 
 
-def test_the_systems_take_turns_and_no_turn_begins_that_would_end_too_late(
+class Fake:
+    """The processes of a run: what they were asked for, and a clock that a fill moves on by 50 s, a turn by 10."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.now, self.fails = 0.0, ("", 0)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def in_process(self, phase: Any, name: str, plan: Plan, folder: Path, patience_s: float) -> dict[str, Any]:
+        if phase is run.filled:
+            self.now += 50
+            self.calls.append((name, "filled", patience_s))
+            return {"memories_per_s": 1.0, "bytes": 1}
+        number = phase.keywords["turn"]
+        self.now += 10
+        self.calls.append((name, number, list(phase.keywords["forgotten"]), patience_s))
+        if (name, number) == self.fails:
+            raise run._Failed("failed: OSError: full")
+        measured = turn(forgotten=[*phase.keywords["forgotten"], f"m{number}"])
+        return {key: measured[key] for key in measured if key not in ("at", "commit", "load_average")}
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    made = Fake()
+    monkeypatch.setattr(run, "absent", lambda name: None)
+    monkeypatch.setattr(run, "_in_process", made.in_process)
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=made.monotonic))
+    return made
+
+
+IN_TURNS = Plan(memories=60, seconds=30, turns=3, patience_s=7)
+BOTH = ["semmem", "txtai"]
+
+
+def test_the_systems_take_turns_and_one_that_fails_is_not_asked_again(tmp_path: Path, fake: Fake) -> None:
+    said: list[str] = []
+    fake.fails = "txtai", 1
+    result = run.mixed(IN_TURNS, tmp_path, BOTH, say=said.append)
+    assert fake.calls == [
+        ("semmem", "filled", 7), ("semmem", 0, [], 17.0), ("txtai", "filled", 7), ("txtai", 0, [], 17.0),
+        ("semmem", 1, ["m0"], 17.0), ("txtai", 1, ["m0"], 17.0), ("semmem", 2, ["m0", "m1"], 17.0),
+    ]  # fmt: skip
+    assert "semmem: 8 readers and 2 writers for 10 s, turn 2 of 3 …" in said
+    assert result["systems"]["semmem"]["load"]["recalls"] == 6
+    assert result["systems"]["txtai"] == {"skipped": "txtai failed: OSError: full"}
+    again = run.mixed(IN_TURNS, tmp_path, ["semmem"], say=said.append)
+    assert (said[-1], again["systems"]) == ("semmem: measured already, in measured.json.", result["systems"])
+
+
+def test_no_turn_begins_that_would_end_too_late_though_its_store_is_filled_and_the_next_call_goes_on(
+    tmp_path: Path, fake: Fake
+) -> None:
+    said: list[str] = []
+    waits = [f"{name}: its next turn waits for the same command." for name in BOTH]
+    result = run.mixed(IN_TURNS, tmp_path, BOTH, within_s=60, say=said.append)
+    assert [call[:2] for call in fake.calls] == [("semmem", "filled"), ("semmem", 0), ("txtai", "filled")]
+    assert [line for line in said if "waits" in line] == [waits[1], waits[0]]
+    assert result["systems"] == {name: {"fill": {"memories_per_s": 1.0, "bytes": 1}} for name in BOTH}
+    fake.calls.clear()
+    result = run.mixed(IN_TURNS, tmp_path, BOTH, within_s=50, say=said.append)
+    assert [call[:2] for call in fake.calls] == [
+        ("txtai", 0), ("semmem", 1), ("txtai", 1), ("semmem", 2), ("txtai", 2),
+    ]  # fmt: skip
+    assert set(result["systems"]["txtai"]) == {"fill", "load"}
+
+
+def test_a_turn_that_is_interrupted_begins_its_system_anew(tmp_path: Path, fake: Fake) -> None:
+    fake.fails = "semmem", 1
+
+    def interrupted(*arguments: Any) -> dict[str, Any]:
+        try:
+            return fake.in_process(*arguments)
+        except run._Failed:
+            raise KeyboardInterrupt from None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "_in_process", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run.mixed(IN_TURNS, tmp_path, ["semmem"], say=[].append)
+    fake.fails = "", 0
+    fake.calls.clear()
+    run.mixed(IN_TURNS, tmp_path, ["semmem"], say=[].append)
+    assert [call[:2] for call in fake.calls] == [("semmem", "filled"), ("semmem", 0), ("semmem", 1), ("semmem", 2)]
+
+
+def test_a_turn_has_readers_and_writers_of_its_own_for_its_share_of_the_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: list[tuple[Any, ...]] = []
+    asked: dict[str, list[str]] = {}
+    stored: list[str] = []
 
-    def in_process(phase: Any, name: str, plan: Plan, folder: Path, patience_s: float) -> dict[str, Any]:
-        if phase is run.filled:
-            calls.append((name, "filled", patience_s))
-            return {"memories_per_s": 1.0, "bytes": 1}
-        calls.append((name, phase.keywords["turn"], phase.keywords["forgotten"], patience_s))
-        if name == "txtai" and phase.keywords["turn"] == 1:
-            raise run._Failed("failed: OSError: full")
-        return turn(forgotten=[f"m{phase.keywords['turn']}"])
+    class Heard(Noted):
+        def recall(self, namespace: str, text: str, vector: Any) -> list[str]:
+            asked.setdefault(threading.current_thread().name, []).append(text)
+            return []
 
-    said: list[str] = []
-    plan = Plan(memories=60, seconds=20, turns=2, patience_s=7)
-    monkeypatch.setattr(run, "absent", lambda name: None)
-    monkeypatch.setattr(run, "_in_process", in_process)
-    both = ["semmem", "txtai"]
-    waiting = run.mixed(plan, tmp_path, both, within_s=5, say=said.append)
-    assert said == [f"{name}: its next turn waits for the same command." for name in both * 2]
-    assert (waiting["systems"], calls) == ({}, [])
-    result = run.mixed(plan, tmp_path, both, within_s=60, say=said.append)
-    assert calls == [
-        ("semmem", "filled", 7), ("semmem", 0, [], 17.0), ("txtai", "filled", 7), ("txtai", 0, [], 17.0),
-        ("semmem", 1, ["m0"], 17.0), ("txtai", 1, ["m0"], 17.0),
-    ]  # fmt: skip
-    assert "semmem: 8 readers and 2 writers for 10 s, turn 2 of 2 …" in said
-    assert result["systems"]["semmem"]["load"]["recalls"] == 4
-    assert result["systems"]["txtai"] == {"skipped": "txtai failed: OSError: full"}
-    again = run.mixed(plan, tmp_path, ["semmem"], say=said.append)
-    assert (said[-1], again["systems"]) == ("semmem: measured already, in measured.json.", result["systems"])
+        def remember(self, items: Sequence[Item]) -> None:
+            stored.extend(item.id for item in items)
+
+    monkeypatch.setitem(SYSTEMS, "heard", Heard)  # type: ignore[misc]
+    plan = Plan(memories=400, namespaces=3, seconds=90_000, turns=300_000, readers=1, writers=2, pace=0)
+    firsts = []
+    for number in (0, 1):
+        asked.clear()
+        stored.clear()
+        measured = loaded("heard", plan, tmp_path, turn=number, forgotten=["m399"])
+        assert set(stored) >= {f"m{(2 * number + 1) * 10**9}", f"m{(2 * number + 2) * 10**9}"}
+        assert "m399" in measured["forgotten"]
+        assert measured["elapsed"] >= 0.3
+        texts = max((texts for name, texts in asked.items() if name != threading.current_thread().name), key=len)
+        firsts.append(texts[:10])
+    assert firsts[0] != firsts[1]
+
+
+def test_upkeep_of_a_later_turn_is_due_when_it_would_be_in_one_long_turn() -> None:
+    class Over:
+        """The end of a load, after the third look; it notes how long each look waits."""
+
+        def __init__(self) -> None:
+            self.waits: list[float] = []
+
+        def wait(self, timeout: float) -> bool:
+            self.waits.append(timeout)
+            return len(self.waits) == 3
+
+        def is_set(self) -> bool:
+            return False
+
+    waits = []
+    for number, seconds in ((0, 90), (1, 90), (2, 90), (1, 75)):
+        plan = replace(FEW, seconds=seconds, turns=3, upkeep_s=10)
+        keeping = load._Load(Noted(Path()), plan, [], number)
+        keeping._over = Over()  # type: ignore[assignment]
+        keeping._keep()
+        waits.append(keeping._over.waits)  # type: ignore[attr-defined]
+    assert waits == [[10, 10, 10], [0, 10, 10], [0, 10, 10], [5, 10, 10]]
 
 
 def test_the_loop_that_tells_the_speed_of_a_machine_is_the_fastest_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +276,8 @@ def test_a_system_under_load_has_what_the_writers_stored_and_nothing_that_they_f
     assert fill["memories_per_s"] > 0
     with semmem.connect(f"sqlite:{tmp_path}/semmem.db", embedder="none") as mem:
         assert mem.stats().memories == 40
-    row = summed([loaded("semmem, SQLite", FEW, tmp_path)])
+    when = {"at": "now", "commit": "c0ffee", "load_average": [1.0]}
+    row = summed([{**when, **loaded("semmem, SQLite", FEW, tmp_path)}])
     assert (row["errors"], row["degraded"], row["errors_in_all"]) == ({}, {}, 0)
     calls = {kind: row["writes"][kind]["calls"] for kind in ("remember", "update", "forget")}
     with semmem.connect(f"sqlite:{tmp_path}/semmem.db", embedder="none") as mem:
@@ -367,6 +480,8 @@ def test_a_folder_of_something_else_and_one_of_another_plan_are_left_as_they_are
     before = (own / "measured.json").read_bytes()
     assert "holds a run with other options; give another folder by --out." in refused(own, "--seconds", "7")
     assert (own / "measured.json").read_bytes() == before
+    (own / "measured.json").write_text(before.decode().replace(', "turns": 1', ""))  # as before there were turns
+    assert (own / "measured.json").read_bytes() != before
     patient = run.mixed(replace(plan, patience_s=9), own, ["txtai"])  # what the line about patience tells to do
     assert patient["systems"] == {"txtai": {"fill": {"bytes": 1}, "skipped": "txtai is skipped."}}
 
@@ -391,11 +506,12 @@ def test_the_report_and_the_picture_have_each_system_and_what_failed() -> None:
     ]
     result = {
         "plan": {"memories": 1000, "namespaces": 10, "seconds": 60.0, "readers": 8, "writers": 2, "pace": 2.0,
-                 "upkeep_s": 600.0},
+                 "upkeep_s": 600.0, "turns": 2},
         "versions": {"semmem": "1"}, "machine": "m", "at": "now",
         "systems": {"semmem": measured(), "LanceDB": failed, "txtai": {"skipped": "txtai is skipped."}},
     }  # fmt: skip
     text = markdown(result)
+    assert "of at most 2 writes a second each, 60 s in 2 turns, upkeep every 600 s, vectors given." in text
     assert "| semmem | 10 / 20 / 30 | 80 | 0.99 | 10 / 20 / 30 | 4 | 0 |" in text
     assert "| semmem | 400 | 2 | 3 | 120 / 120 | 5 | 62.5 |" in text
     assert "| LanceDB | 10 / 20 / 30 | 80 | 0.99 | 10 / 20 / 30 | 4 | 3 |" in text

@@ -259,7 +259,7 @@ class _Load:
             "upkeep": list(kept.seconds.get("upkeep", ())),
             "upkeep_late": self._late,
             "memory": memory,
-            "processor_s": {what: after[what] - before[what] for what in after},
+            "processor_s": {what: round(after[what] - before[what], 2) for what in after},
         }
 
     def _elapsed(self) -> float:
@@ -295,8 +295,10 @@ class _Load:
         return calls
 
     def _keep(self) -> Calls:
-        calls = Calls()
-        while not self._over.wait(self._plan.upkeep_s):
+        calls, plan = Calls(), self._plan
+        pause = -self._turn * plan.turn_s % plan.upkeep_s if self._turn else plan.upkeep_s  # as in one long turn
+        while not self._over.wait(pause):
+            pause = plan.upkeep_s
             calls.timed("upkeep", self._began, self._system.upkeep)
             self._late = self._over.is_set()
         return calls
@@ -323,7 +325,8 @@ def _grown(memory: Sequence[dict[str, float | None]]) -> float | None:
 def summed(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the numbers of a whole load from its turns, of which "turns" says how each went where there are several.
 
-    The memory of one turn says nothing about that of another, so its growth is that of the turn that grew most.
+    The memory of one turn says nothing about that of another, so its growth is that of the turn that grew most. When,
+    and with which commit, is that of the last turn.
     """
     calls: dict[str, list[float]] = {
         verb: [took for turn in turns for took in turn["calls"][verb]] for verb in ("recall", *_KINDS)
@@ -333,6 +336,7 @@ def summed(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     errors = sum((Counter(turn["errors"]) for turn in turns), Counter[str]())
     grown = [growth for turn in turns if (growth := _grown(turn["memory"])) is not None]
     return {
+        **{what: turns[-1][what] for what in _WHEN},
         "loop_ms": [took for turn in turns for took in turn["loop_ms"]],
         "opened_s": turns[0]["opened_s"],
         "seconds": round(seconds, 1),
@@ -358,10 +362,13 @@ def summed(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+_WHEN = ("at", "commit", "load_average")
+
+
 def _in_short(turn: Mapping[str, Any]) -> dict[str, Any]:
     recalls = turn["calls"]["recall"]
     return {
-        "loop_ms": turn["loop_ms"],
+        **{what: turn[what] for what in (*_WHEN, "loop_ms", "opened_s", "processor_s")},
         "recall": tail(recalls),
         "recalls_per_s": round(len(recalls) / turn["elapsed"], 1),
         "write": tail([took for kind in _KINDS for took in turn["calls"][kind]]),

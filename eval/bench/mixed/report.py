@@ -23,8 +23,9 @@ def markdown(result: Mapping[str, Any]) -> str:
         "",
         f"semmem {result['versions']['semmem']}, {result['machine']}, {result['at']}: {plan['memories']:,} memories in "
         f"{plan['namespaces']:,} namespaces, {plan['readers']} readers, {plan['writers']} writers of at most "
-        f"{plan['pace']:g} writes a second each, {plan['seconds']:g} s, upkeep every {plan['upkeep_s']:g} s, vectors "
-        "given. Each system alone, in a process of its own. Absolute times are those of this machine.",
+        f"{plan['pace']:g} writes a second each, {plan['seconds']:g} s{_in_turns(plan)}, "
+        f"upkeep every {plan['upkeep_s']:g} s, vectors given. Each system alone, in a process of its own. "
+        "Absolute times are those of this machine.",
         "",
         *head(
             ["", "recall p50 / p95 / p99, ms", "recalls/s", "found", "write p50 / p95 / p99, ms", "writes/s", "errors"]
@@ -94,7 +95,7 @@ def picture(result: Mapping[str, Any]) -> str:
     plan = result["plan"]
     figure.suptitle(
         f"{plan['memories']:,} memories, {plan['namespaces']:,} namespaces, {plan['readers']} readers, "
-        f"{plan['writers']} writers, {plan['seconds']:g} s",
+        f"{plan['writers']} writers, {plan['seconds']:g} s{_in_turns(plan)}",
         fontsize=11,
     )
     return svg(figure, "A mixed load")
@@ -133,6 +134,11 @@ def _machine(load: Mapping[str, Any]) -> str:
     loops = load["loop_ms"]
     took = ", ".join(f"{before:g} and {after:g}" for before, after in zip(loops[::2], loops[1::2], strict=True))
     return f" A loop of a million additions took {took} ms before and after the load."
+
+
+def _in_turns(plan: Mapping[str, Any]) -> str:
+    turns = plan.get("turns", 1)  # earlier results do not say
+    return f" in {turns} turns" if turns > 1 else ""
 
 
 def _turns(load: Mapping[str, Any]) -> str:

@@ -48,18 +48,22 @@ def mixed(
     Where a load has several turns, the systems take turns. No turn begins that would end after ``within_s`` seconds.
     """
     folder, end = folder.absolute(), time.monotonic() + within_s
-    record = Record(folder, asdict(plan), "systems", free="patience_s")
+    record = Record(folder, asdict(plan), "systems", free="patience_s", newer={"turns": 1})
     at_hand = [name for name in systems if _is_at_hand(name, record, say)]
     for turn in range(plan.turns):
         for name in list(at_hand):
             row = record.rows.get(name, {})
             if "load" in row or len(row.get("turns", ())) > turn:
                 continue
-            if time.monotonic() + plan.turn_s > end and not only_fill:
-                say(f"{name}: its next turn waits for the same command.")
-                continue
             try:
-                _one(name, plan, record, _store(folder, name), turn, only_fill, say)
+                _fill(name, plan, record, _store(folder, name), say)
+                if only_fill:
+                    continue
+                if time.monotonic() + plan.turn_s > end:
+                    say(f"{name}: its next turn waits for the same command.")
+                    at_hand.remove(name)
+                else:
+                    _load(name, plan, record, _store(folder, name), turn, say)
             except _Failed as error:  # a defect of one system must not end the run
                 say(f"{name} {error}")
                 record.note(name, {"skipped": f"{name} {error}"})
@@ -100,29 +104,31 @@ def _removed(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _one(name: str, plan: Plan, record: Record, folder: Path, turn: int, only_fill: bool, say: Say) -> None:
-    """Fill a system that is not filled, and load it for a turn."""
-    row = record.rows.get(name, {})
-    fill, turns = row.get("fill"), row.get("turns", [])
-    if fill is None:
-        say(f"{name}: storing {plan.memories:,} memories …")
-        _removed(folder)
-        folder.mkdir(parents=True)
-        fill = _in_process(filled, name, plan, folder, plan.patience_s)
-        record.note(name, {"fill": fill})
-    if only_fill:
+def _fill(name: str, plan: Plan, record: Record, folder: Path, say: Say) -> None:
+    """Fill a system that is not filled."""
+    if "fill" in record.rows.get(name, {}):
         return
+    say(f"{name}: storing {plan.memories:,} memories …")
+    _removed(folder)
+    folder.mkdir(parents=True)
+    record.note(name, {"fill": _in_process(filled, name, plan, folder, plan.patience_s)})
+
+
+def _load(name: str, plan: Plan, record: Record, folder: Path, turn: int, say: Say) -> None:
+    """Load a filled system for a turn; after the last one sum up its turns, and remove its store."""
+    row = record.rows[name]
+    fill, turns = row["fill"], row.get("turns", [])
     which = f", turn {turn + 1} of {plan.turns}" if plan.turns > 1 else ""
     say(f"{name}: {plan.readers} readers and {plan.writers} writers for {plan.turn_s:g} s{which} …")
     record.note(name, {})  # a load that is interrupted leaves a store that differs from those of others
-    forgotten = [id for one in turns for id in one["forgotten"]]
-    load = partial(loaded, turn=turn, forgotten=forgotten)
-    turns.append(_in_process(load, name, plan, folder, plan.turn_s + plan.patience_s))
+    phase = partial(loaded, turn=turn, forgotten=turns[-1]["forgotten"] if turns else ())
+    measured = _in_process(phase, name, plan, folder, plan.turn_s + plan.patience_s)
+    when = {"at": now(), "commit": COMMIT, "load_average": [round(one, 1) for one in os.getloadavg()]}
+    turns.append({**when, **measured})
     if len(turns) < plan.turns:
         record.note(name, {"fill": fill, "turns": turns})
         return
-    when = {"at": now(), "commit": COMMIT, "load_average": [round(one, 1) for one in os.getloadavg()]}
-    record.note(name, {"fill": fill, "load": {**when, **summed(turns)}})
+    record.note(name, {"fill": fill, "load": summed(turns)})
     _removed(folder)
 
 

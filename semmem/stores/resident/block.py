@@ -130,8 +130,9 @@ class Rows:
 
 
 class Beside(NamedTuple):
-    """Another block of the same namespace: ``places`` are the positions, ascending, of the keys that both have and of
-    which the first one has a single entry.
+    """Another block of the same namespace, and the positions, ascending, of keys of one's own that it has too.
+
+    At least of those keys of which one's own block has a single entry: the others are known to be shared.
     """
 
     places: NDArray[np.int64]
@@ -314,11 +315,6 @@ class Block:
     @cached_property
     def metadata(self) -> dict[int, CandidateMetadata]:
         """The metadata of memories by row id, filled as they are asked for."""
-        return {}
-
-    @cached_property
-    def subjects(self) -> dict[int, list[tuple[int, int, int, str]]]:
-        """The names that memories are about by row id, filled as they are asked for; see Snapshot.subject_names."""
         return {}
 
     def places_of(self, row_ids: NDArray[np.int64]) -> NDArray[np.int64]:

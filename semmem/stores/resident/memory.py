@@ -298,7 +298,7 @@ class Models:
 
     def _load_now(self, namespace: str, demand: _Demand, memories: int) -> Model | None:
         with self._lock:
-            others = self._models.size - self._models.size_of(namespace)
+            others = self._models.size_without(namespace)
         model = self._load(namespace, self._budget, self._budget - others)
         if model is None or model.size > self._budget:
             demand.wait = _LONGEST
@@ -314,8 +314,7 @@ class Models:
         with self._lock:
             if self._closed or (former is not None and self._models.get(model.namespace) is not former):
                 return False
-            self._models[model.namespace] = model
-            self._models.used(model.namespace)
+            self._models.put(model.namespace, model)
             self._demands.setdefault(model.namespace, _Demand())
             self._make_room()
             return True

@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ from semmem.text.tokens import author_key
 __all__ = ["Model", "State"]
 
 T = TypeVar("T", bound=np.generic)
+Subjects: TypeAlias = "list[tuple[int, int, int, str]]"
+"""The names that a memory is about; see Snapshot.subject_names."""
 
 _NOTHING = np.zeros(0, dtype=np.int64)
 _NONE = Corrections()
@@ -101,6 +103,7 @@ class Model:
         tail: Block | None = None,
         removals: NDArray[np.int64] = _NOTHING,
         corrections: Corrections = _NONE,
+        subjects: Mapping[int, Subjects] | None = None,
     ) -> None:
         self.namespace = namespace
         self.state = state
@@ -109,6 +112,7 @@ class Model:
         self._tail = tail
         self._removals = removals
         self._blocks = [base] if tail is None else [base, tail]
+        self._subjects = dict(subjects or {})
         self._sessions: dict[str, tuple[list[Turn], dict[int, int]]] = {}
         removed_entries = base.forwards(base.places_of(removals))[2] if len(removals) else None
         self._removed_counts = _key_counts(removed_entries) if removed_entries is not None else None
@@ -155,6 +159,7 @@ class Model:
         one grows until somebody replaces this model by the ``joined`` one; None where it would have too many rows.
         """
         removals = np.union1d(self._removals, self._base.row_ids_of(ids))
+        subjects = self._subjects_after(state, new_rows, self.row_ids_of(ids))
         if self._tail is not None:
             new_rows = Rows.merged(self._tail.rows.without(self._tail.row_ids_of(ids)), new_rows)
         behind, base = len(new_rows.row_ids) + len(removals), self._base
@@ -162,7 +167,13 @@ class Model:
         if behind > _MOST_FOLLOWED and not is_joined:
             return None
         later = Model(
-            self.namespace, state, base, Block(new_rows) if len(new_rows.row_ids) else None, removals, corrections
+            self.namespace,
+            state,
+            base,
+            Block(new_rows) if len(new_rows.row_ids) else None,
+            removals,
+            corrections,
+            subjects,
         )
         return later.joined() if is_joined else later
 
@@ -176,7 +187,7 @@ class Model:
             return None
         coarse = self._base.in_bytes and whole_size + self._base.vectors.size <= most
         base = Block(self._rows, coarse=coarse).in_own_pages()
-        return Model(self.namespace, self.state, base, corrections=self.corrections)
+        return Model(self.namespace, self.state, base, corrections=self.corrections, subjects=self._subjects)
 
     def is_built_on(self, other: Model) -> bool:
         """Return whether this model has the large block of another one, so that it only has other changes since."""
@@ -190,7 +201,7 @@ class Model:
         changed, _ = lookup(self._changed_keys, sorted_keys)
         groups = self._base.postings_of(sorted_keys[~changed], max_df, shared=shared)
         if changed.any():
-            groups = _both(groups, self._changed(sorted_keys[changed], max_df, shared))
+            groups = _merged(groups, self._changed(sorted_keys[changed], max_df, shared))
         return Postings(self.state.memories, self.state.length, *groups)
 
     @cached_property
@@ -216,7 +227,7 @@ class Model:
             affected, of = lookup(removed_keys, sorted_keys)
             sizes[affected] -= count[of[affected]]
             mentioned[affected] -= times[of[affected]]
-        mask = (sizes > 1) | about if shared else sizes > 0
+        mask = (sizes > 0) & ((sizes > 1) | about) if shared else sizes > 0
         if max_df is not None:
             mask &= mentioned <= max_df
         owners, pieces = [], []
@@ -230,19 +241,20 @@ class Model:
             owners.append(owner)
             pieces.append(entries)
         owner, entries = np.concatenate(owners), concatenated(pieces)
-        order = np.argsort(owner << 32 | entries["ord"], kind="stable")  # merges what is sorted in each block
+        by = owner.astype(np.int64) << 32 | entries["ord"]
+        order = np.argsort(by, kind="stable")  # merges what is sorted in each block
         return sorted_keys[mask], sizes[mask], chosen(entries, order)
 
     def forwards(self, row_ids: RowIds, *, shared: bool = False) -> Forwards:
         """Return the forward entries of each of ``row_ids``; ``shared`` leaves out keys that only one memory has."""
-        beside = self._beside if shared and self._tail is not None else (None, None)
+        beside = self._beside if shared and self._tail is not None else (None,) * len(self._blocks)
         parts = [
             block.forwards(places, shared=shared, beside=other)
-            for (block, places), other in zip(self._at(row_ids), beside, strict=False)
+            for (block, places), other in zip(self._at(row_ids), beside, strict=True)
         ]
         if len(parts) == 1:
             return Forwards(*parts[0])
-        owners, sizes, entries = _both(*(part[:3] for part in parts))
+        owners, sizes, entries = _merged(*(part[:3] for part in parts))
         candidates = concatenated([part[3] for part in parts])
         return Forwards(owners, sizes, entries, chosen(candidates, np.argsort(candidates["ord"], kind="stable")))
 
@@ -298,21 +310,36 @@ class Model:
 
     def subject_names(
         self, row_ids: RowIds, read: Callable[[list[int]], Sequence[tuple[int, int, int, str]]]
-    ) -> list[tuple[int, int, int, str]]:
+    ) -> Subjects:
         """Return the names that memories are about, by row id, as ``Snapshot.subject_names`` does.
 
-        ``read`` reads those that no recall has asked for before; they are kept with the block of their memory.
+        ``read`` reads those that no recall has asked for before. They are kept, and most are handed on to the model of
+        a later state.
         """
-        kept = {row_id: b.subjects for b, places in self._at(row_ids) for row_id in b.row_ids[places].tolist()}
-        names = {row_id: subjects[row_id] for row_id, subjects in kept.items() if row_id in subjects}
-        if missing := [row_id for row_id in map(int, row_ids) if row_id not in names]:
-            names |= {row_id: [] for row_id in missing}
+        if missing := [row_id for row_id in map(int, row_ids) if row_id not in self._subjects]:
+            names: dict[int, Subjects] = {row_id: [] for row_id in missing}
             for row in read(missing):
                 names[row[0]].append(row)
-            for row_id in missing:
-                if row_id in kept:
-                    kept[row_id][row_id] = names[row_id]
-        return [row for row_id in sorted(names) for row in names[row_id]]
+            self._subjects |= names
+        return [row for row_id in sorted(map(int, row_ids)) for row in self._subjects[row_id]]
+
+    def _subjects_after(self, state: State, new_rows: Rows, gone: NDArray[np.int64]) -> Mapping[int, Subjects]:
+        """Return the names that are kept in a later state, in which ``new_rows`` are written and ``gone`` are not.
+
+        A store may spell a name as another memory does. So a name is read again once a memory with its key is written
+        or removed, and all are where postings were folded or merged.
+        """
+        if state.segments != self.state.segments:
+            return {}
+        removed = (block.forwards(places)[2]["key"] for block, places in self._at(gone))
+        keys = set(np.concatenate([new_rows.entries["key"], *removed]).tolist())
+        gone_ids = set(gone.tolist())
+        known = dict(self._subjects)  # another thread may add to it
+        return {
+            row_id: rows
+            for row_id, rows in known.items()
+            if row_id not in gone_ids and not any(key in keys for _, key, _, _ in rows)
+        }
 
     def titles(self, row_ids: RowIds) -> dict[int, str | None]:
         """Return the title of each of ``row_ids``."""
@@ -420,12 +447,12 @@ class Model:
         they stand.
         """
         query = np.asarray(vector, dtype=np.float32)
-        blocks = [block for block in self._blocks if len(block.vector_row_ids)]
+        blocks = [block for block in self._blocks if len(block.vector_row_ids)] if depth > 0 else []
         near = [self._near(block, scope, query, depth) for block in blocks]
         count = min(depth, sum(len(products) for _, products in near))
         if not count:
             return Ranking()
-        values = _joined([products for _, products in near])
+        values = _one_array([products for _, products in near])
         cut = np.partition(values, len(values) - count)[len(values) - count]
         kept = values >= max(cut - _UNSURE, np.float32(-3))
         ends = np.cumsum([len(products) for _, products in near])
@@ -436,7 +463,7 @@ class Model:
             own = own if places is None else places[own]
             rows.append(block.vectors[own])
             row_ids.append(block.vector_row_ids[own])
-        exact, candidates = _products(_joined(rows), query), _joined(row_ids)
+        exact, candidates = _products(_one_array(rows), query), _one_array(row_ids)
         order = np.lexsort((candidates, -exact))[:depth]
         return Ranking(tuple(candidates[order].tolist()), tuple(exact[order].tolist()), len(order))
 
@@ -503,7 +530,7 @@ class Model:
         return next((b.vectors.shape[1] for b in self._blocks if len(b.vector_row_ids)), None)
 
 
-def _joined(arrays: Sequence[NDArray[T]]) -> NDArray[T]:
+def _one_array(arrays: Sequence[NDArray[T]]) -> NDArray[T]:
     """Return arrays one after the other; a single one as it is."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
@@ -524,7 +551,7 @@ def _products(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[
     return products
 
 
-def _both(one: Groups, other: Groups) -> Groups:
+def _merged(one: Groups, other: Groups) -> Groups:
     """Return the groups of two blocks, which have no id in common, ids ascending."""
     ids, sizes = np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
     order, starts = np.argsort(ids), np.cumsum(sizes) - sizes

@@ -90,7 +90,7 @@ class MemorySnapshot(Overlay):
         return *found, model.neighbours(row_ids) if neighbours else []
 
     def subject_names(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, int, str]]:
-        """Return the names that memories are about; the spellings are read once, and kept with the model."""
+        """Return the names that memories are about; these are read once, see Model.subject_names."""
         if (model := self._models.get(namespace)) is None:
             return self._behind.subject_names(namespace, row_ids)
         return model.subject_names(row_ids, lambda missing: self._behind.subject_names(namespace, missing))

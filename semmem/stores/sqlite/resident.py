@@ -187,10 +187,10 @@ class FileModels:
 
     def _keep(self, namespace: str, model: Model | None) -> None:
         with self._lock:
-            self._models.pop(namespace, None)
             if model is None:
+                self._models.pop(namespace, None)
                 return
-            self._models[namespace] = model
+            self._models.put(namespace, model)
             self._models.make_room(self.budget)
 
 

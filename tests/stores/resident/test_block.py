@@ -38,7 +38,7 @@ def row(row_id: int, session: str | None = "s1", **more: Any) -> tuple[Any, ...]
         session,
         more.get("author"),
         row_id % 2 == 0,
-        24_000 + row_id,
+        24_000 + row_id % 2**20,
         f"m{row_id}",
         more.get("part", 0),
         0.25,
@@ -236,6 +236,58 @@ def test_what_was_written_since_a_block_was_built_and_what_was_removed_is_answer
     assert two.metadata(numbers) == one.metadata(numbers)
 
 
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.integers(1, 5), memory, max_size=5),
+    st.lists(
+        st.tuples(st.sets(st.integers(1, 9), max_size=3), st.dictionaries(st.integers(1, 9), memory, max_size=3)),
+        max_size=5,
+    ),
+    st.sampled_from([0, 2**31, 2**32 - 2**16 - 10]),
+    st.integers(1, 9),
+    st.integers(0, 4),
+)
+def test_a_chain_of_writes_is_answered_as_by_a_block_built_anew(
+    first: dict[int, list[Entry]],
+    steps: list[tuple[set[int], dict[int, list[Entry]]]],
+    offset: int,
+    joined_at: int,
+    max_df: int,
+) -> None:
+    def block_of(memories: dict[int, list[Entry]]) -> Rows:
+        return vectored(rows(dict(sorted(memories.items()))))
+
+    held = {offset + number: own for number, own in first.items()}
+    state = State(1, 1, 0, 0, 30, False, 0.0, 0.0, None, "")
+    model = Model("n", state, Block(block_of(held)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model_module, "_TAIL", joined_at)
+        for gone, written in steps:
+            new = {offset + number: own for number, own in written.items()}
+            ids = [f"m{number}" for number in {offset + number for number in gone} | new.keys() & held.keys()]
+            later = model.after(state, block_of(new), ids)
+            assert later is not None
+            model = later
+            held = {number: own for number, own in held.items() if f"m{number}" not in ids} | new
+    anew, every = Model("n", state, Block(block_of(held))), [offset + number for number in range(1, 10)]
+    for most in (None, max_df):
+        read, expected = (one.postings(range(-7, 8), most) for one in (model, anew))
+        assert (read.keys.tolist(), read.sizes.tolist()) == (expected.keys.tolist(), expected.sizes.tolist())
+        assert plain(read.entries) == plain(expected.entries)
+    shared, expected = (one.postings(range(-7, 8), None, shared=True) for one in (model, anew))
+    at = dict(shared.items())
+    assert all(len(entries) for entries in at.values())
+    assert {key: plain(entries) for key, entries in expected.items()} == {
+        key: plain(at[key]) for key, _ in expected.items()
+    }
+    whole, connected = (model.forwards(every, shared=shared) for shared in (False, True))
+    assert whole.row_ids.tolist() == connected.row_ids.tolist() == sorted(held)
+    assert set(expected.keys.tolist()) & set(whole.entries["key"].tolist()) <= set(connected.entries["key"].tolist())
+    query, scope = np.array([0.6, 0.8], dtype=np.float32), Scope(("n",), len(held))
+    assert [model.nearest(scope, query, d) for d in (0, 2, 9)] == [anew.nearest(scope, query, d) for d in (0, 2, 9)]
+    assert model.metadata(every) == anew.metadata(every)
+
+
 def test_a_walk_over_two_blocks_reads_the_concepts_that_memories_of_either_share() -> None:
     # key 5 is in both blocks, 6 in the first memory alone, 7 in the second, 8 in the third alone, which is about it
     first = replace(rows({1: [(5, 1, 30, 0), (6, 1, 30, 0)]}), candidates=candidates({1: [(8, 8), (9, 16)]}))
@@ -249,25 +301,38 @@ def test_a_walk_over_two_blocks_reads_the_concepts_that_memories_of_either_share
     assert model.forwards([1, 2]).entries["key"].tolist() == [5, 6, 5, 7]
 
 
-def test_the_names_that_memories_are_about_are_read_once_though_others_are_written_and_changed() -> None:
-    state = State(1, 1, 0, 2, 30, False, 0.0, 0.0, None, "")
+def test_the_names_that_memories_are_about_are_read_again_where_another_memory_with_the_name_comes_or_goes() -> None:
+    state = State(1, 1, 0, 3, 30, False, 0.0, 0.0, None, "")
     reads: list[list[int]] = []
 
     def read(missing: list[int]) -> list[tuple[int, int, int, str]]:
         reads.append(missing)
-        return [(row_id, 5, 90, f"Name {row_id}.{len(reads)}") for row_id in missing if row_id != 2]
+        return [(row_id, row_id % 3, 90, f"Name {row_id}.{len(reads)}") for row_id in missing if row_id != 2]
 
-    model = Model("n", state, Block(rows({1: [], 2: []})))
-    assert model.subject_names([1, 2], read) == [(1, 5, 90, "Name 1.1")]
-    later = model.after(state, rows({3: []}), ["m2"])
+    def said(model: Model, row_ids: Any) -> list[str]:
+        return [name for *_, name in model.subject_names(row_ids, read)]
+
+    model = Model("n", state, Block(rows({1: [(1, 0, 0, 90)], 2: [], 3: [(0, 0, 0, 90)]})))
+    assert model.subject_names([2, 1], read) == [(1, 1, 90, "Name 1.1")]
+    assert said(model, [3]) == ["Name 3.2"]
+    later = model.after(state, rows({4: [(1, 0, 0, 90)], 5: [(2, 0, 0, 90)]}), ["m2"])  # 4 has the name of 1
     assert later is not None
-    assert later.subject_names([3, 1], read) == [(1, 5, 90, "Name 1.1"), (3, 5, 90, "Name 3.2")]
-    assert later.subject_names(np.array([1, 3]), read) == [(1, 5, 90, "Name 1.1"), (3, 5, 90, "Name 3.2")]
-    assert later.subject_names([4], read) == [(4, 5, 90, "Name 4.3")]  # of no memory that it holds
-    changed = later.after(state, rows({1: []}), ["m1"])  # as a memory that is stored again under its number
+    assert said(later, np.array([3, 1])) == ["Name 1.3", "Name 3.2"]
+    assert said(later, [4, 5]) == ["Name 4.4", "Name 5.4"]
+    last = later.after(state, rows({6: []}), ["m4"])
+    assert last is not None
+    assert said(last, [1, 3, 5]) == ["Name 1.5", "Name 3.2", "Name 5.4"]
+    joined = last.joined()
+    assert joined is not None
+    assert said(joined, [1, 3, 5]) == ["Name 1.5", "Name 3.2", "Name 5.4"]
+    folded = last.after(state._replace(segments=1), rows({}), [])
+    assert folded is not None
+    assert said(folded, [5]) == ["Name 5.6"]
+    changed = last.after(state, rows({5: []}), ["m5"])  # as a memory that is stored again under its number
     assert changed is not None
-    assert changed.subject_names([1], read) == [(1, 5, 90, "Name 1.4")]
-    assert reads == [[1, 2], [3], [4], [1]]
+    assert said(changed, [5, 3]) == ["Name 3.2", "Name 5.7"]
+    assert said(model, [1]) == ["Name 1.1"]  # a recall that still reads an earlier state
+    assert reads == [[2, 1], [3], [1], [4, 5], [1], [5], [5]]
 
 
 def test_what_two_blocks_have_is_not_found_by_places() -> None:

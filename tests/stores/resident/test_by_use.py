@@ -37,7 +37,10 @@ def test_those_not_used_for_longest_make_room_and_the_last_one_stays_however_lar
     held["c"] = Weighed(500)  # another state of it keeps its place
     assert (list(held), held.size) == (["c", "a"], 530)
     assert held.make_room(0) == ["c"]
-    assert (list(held), held.size, held.size_of("a"), held.size_of("c")) == (["a"], 30, 30, 0)
+    assert (list(held), held.size, held.size_without("a"), held.size_without("c")) == (["a"], 30, 0, 30)
+    held.put("d", Weighed(7))
+    held.put("a", Weighed(5))  # which is the one used last now
+    assert (list(held.sizes.items()), held.size) == ([("d", 7), ("a", 5)], 12)
     held.clear()
     assert (list(held), held.size) == ([], 0)
 
@@ -48,7 +51,7 @@ def test_a_model_is_weighed_when_it_is_put_there_and_never_again() -> None:
         held[str(number)] = Weighed(10)
         held.used(str(number // 2))
         held.make_room(400)
-    assert (len(held), held.size, held.size_of("99")) == (40, 400, 10)
+    assert (len(held), held.size, held.size_without("99")) == (40, 400, 390)
     assert Weighed.times == 100
 
 

@@ -335,3 +335,30 @@ def test_a_large_namespace_is_joined_beside_recalls_that_answer_as_the_database_
             mem.forget(str(turn + 20))
         until(lambda: not models._is_busy)
         assert models._models["default"].behind < 12  # of 36 changes
+
+
+def test_a_name_is_spelled_as_the_database_spells_it_after_memories_with_it_came_went_and_were_folded(
+    trio: Trio, space: str
+) -> None:
+    def spelled(mem: Semmem) -> list[str]:
+        snapshot = mem._here.reader.snapshot((space,), Filters(), (), ())  # type: ignore[attr-defined]
+        return [row[3] for row in snapshot.subject_names(space, list(snapshot.metadata_of(["B", "C"])))]
+
+    change(trio.writer, space, ("many", 0))
+    trio.writer.maintain()
+    titles = {"B": "Dr. Bela Smithson", "A": "dr bela smithson", "C": "Dr. Bela Smithson", "D": "dr bela smithson"}
+    for id, title in titles.items():
+        trio.writer.remember(f"It is a place with door {id}.", id=id, title=title, namespace=space)
+    trio.warm(space)
+    spelled(trio.kept)  # while they are pending
+    trio.writer.maintain()
+    for forgotten in ((), ("A", "D")):
+        for id in forgotten:
+            trio.writer.forget(id, namespace=space)
+        trio.writer.maintain()
+        for _ in range(2):
+            trio.kept.recall("anything", namespace=space)
+        assert space in trio.models
+        assert spelled(trio.kept) == spelled(trio.plain)
+        asked = [answer(mem, "Where is Smithson", namespace=space) for mem in (trio.kept, trio.plain)]
+        assert asked[0] == asked[1]
