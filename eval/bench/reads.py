@@ -1,4 +1,4 @@
-"""Measure second-day work over a large store: counts, pages of a list, recalls of now and of an earlier time.
+"""Measure second-day work over a large store: counts, pages of a list, recalls of now, after writes, and of before.
 
     python -m eval bench reads [--memories 100000] [--folder FOLDER]
 
@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ __all__ = ["reads"]
 
 _NAMESPACE = "titled"
 _ROUNDS = 20
+_WRITES = (8, 100)
+"""A recall is timed again after so many memories more, which the model in memory has in a block of their own."""
 _RESIDENT_MB = 1_000
 _PIDS = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
 
@@ -93,7 +96,17 @@ def _times(
         }
         postgres = mem.store
         assert isinstance(postgres, PostgresStore)
-        return {name: _milliseconds(postgres, run) for name, run in work.items()}
+        times = {name: _milliseconds(postgres, run) for name, run in work.items()}
+        later = [
+            {**one, "id": f"later {one['id']}", "vector": made_vector(one["text"]), "namespace": _NAMESPACE}
+            for one in corpus(_WRITES[-1], 1, seed=8).memories
+        ]
+        for before, written in pairwise((0, *_WRITES)):
+            mem.remember_many(later[before:written])
+            times[f"recall after {written} writes"] = _milliseconds(postgres, work["recall of now"])
+        for one in later:
+            mem.forget(one["id"], namespace=_NAMESPACE)
+        return times
 
 
 def _milliseconds(postgres: PostgresStore, run: Callable[[int], object]) -> dict[str, float]:
