@@ -211,6 +211,7 @@ def test_a_turn_that_is_interrupted_begins_its_system_anew(tmp_path: Path, fake:
     assert [call[:2] for call in fake.calls] == [("semmem", "filled"), ("semmem", 0), ("semmem", 1), ("semmem", 2)]
 
 
+@pytest.mark.slow
 def test_a_turn_has_readers_and_writers_of_its_own_for_its_share_of_the_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +227,7 @@ def test_a_turn_has_readers_and_writers_of_its_own_for_its_share_of_the_seconds(
             stored.extend(item.id for item in items)
 
     monkeypatch.setitem(SYSTEMS, "heard", Heard)  # type: ignore[misc]
-    plan = Plan(memories=400, namespaces=3, seconds=90_000, turns=300_000, readers=1, writers=2, pace=0)
+    plan = Plan(memories=400, namespaces=3, seconds=90_000, turns=45_000, readers=1, writers=2, pace=0)
     firsts = []
     for number in (0, 1):
         asked.clear()
@@ -234,7 +235,7 @@ def test_a_turn_has_readers_and_writers_of_its_own_for_its_share_of_the_seconds(
         measured = loaded("heard", plan, tmp_path, turn=number, forgotten=["m399"])
         assert set(stored) >= {f"m{(2 * number + 1) * 10**9}", f"m{(2 * number + 2) * 10**9}"}
         assert "m399" in measured["forgotten"]
-        assert measured["elapsed"] >= 0.3
+        assert measured["elapsed"] >= 2
         texts = max((texts for name, texts in asked.items() if name != threading.current_thread().name), key=len)
         firsts.append(texts[:10])
     assert firsts[0] != firsts[1]
