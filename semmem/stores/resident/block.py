@@ -350,7 +350,7 @@ class Block:
     def has_subjects(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return of each of ``keys`` whether a memory of the block is about it."""
         here, places = self.find_shared(keys)
-        return here & self.about[places] if len(self.about) else here
+        return here & self.is_about(places)
 
     def shared_concepts(
         self, places: NDArray[np.int64], max_df: int

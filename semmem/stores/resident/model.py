@@ -329,7 +329,7 @@ class Model:
         A store may spell a name as another memory does. So a name is read again once a memory with its key is written
         or removed, and all are where postings were folded or merged.
         """
-        if state.segments != self.state.segments:
+        if not self._subjects or state.segments != self.state.segments:
             return {}
         removed = (block.forwards(places)[2]["key"] for block, places in self._at(gone))
         keys = set(np.concatenate([new_rows.entries["key"], *removed]).tolist())
