@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.concepts.rules import question as question_concepts
-from semmem.legs.arrays import held, new_runs
 from semmem.legs.dense import products
 from semmem.legs.graph_linking import Links, WalkTrace, link
 from semmem.legs.graph_names import Names, mentioned, recognised
@@ -35,6 +34,7 @@ from semmem.legs.graph_walk import (
     strongest,
 )
 from semmem.legs.namespaces import standing
+from semmem.model.arrays import held, new_runs
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Corrections, Forwards, Kind, Postings, Question, Ranking, local, placed
 from semmem.model.protocols import Leg

@@ -16,10 +16,10 @@ from semmem.concepts.names import OPENING, initials_key, title_is_name
 from semmem.concepts.rules import NAME_WEIGHT, corrected_question
 from semmem.legs.graph_names import Names
 from semmem.legs.graph_walk import Mass, gather, rarity
+from semmem.model.arrays import chosen
 from semmem.model.exchange import Corrections, Kind, Postings, Trace, placed
 from semmem.model.question import Name, QuestionConcepts
 from semmem.model.recipe import GraphSettings
-from semmem.model.records import chosen
 from semmem.model.store import Snapshot
 from semmem.text.tokens import key, stem, stop_words, tokens
 

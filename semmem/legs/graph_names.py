@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from semmem.concepts.names import MAX_NAME
 from semmem.concepts.rules import NAME_WEIGHT
-from semmem.legs.arrays import held, new_runs
+from semmem.model.arrays import chosen, concatenated, held, merged_groups, new_runs
 from semmem.model.exchange import Corrections, Forwards, Kind, Postings, RowIds
-from semmem.model.records import chosen, concatenated
 from semmem.model.store import Snapshot
 
 __all__ = ["Names", "longest_at", "mentioned", "recognised"]
@@ -55,7 +54,10 @@ class Names:
         if not len(joined):
             return plain
         forms = np.union1d(joined, self._merged[np.isin(self._targets, joined)])
-        return _both(plain, self._joined(self._read(forms), max_df))
+        whole = self._joined(self._read(forms), max_df)
+        groups = ((one.keys, one.sizes, one.entries) for one in (plain, whole))
+        keys, sizes, entries = merged_groups(*groups)
+        return replace(plain, keys=keys, sizes=sizes, entries=entries)
 
     def _read(
         self, keys: RowIds, max_df: int | None = None, shared: bool = False, pending: Collection[int] = ()
@@ -156,16 +158,6 @@ def _one_each(
     for name in ("mention", "subject", "count"):
         out[name] = np.maximum.reduceat(entries[name], starts)
     return first[starts], second[starts], out
-
-
-def _both(one: Postings, other: Postings) -> Postings:
-    """Return two postings without a key in common as one, keys ascending."""
-    keys = np.concatenate([one.keys, other.keys])
-    sizes = np.concatenate([one.sizes, other.sizes])
-    entries = concatenated([one.entries, other.entries])
-    owner = np.argsort(np.repeat(keys, sizes), kind="stable")
-    order = np.argsort(keys)
-    return replace(one, keys=keys[order], sizes=sizes[order], entries=chosen(entries, owner))
 
 
 def mentioned(forwards: Forwards, *, candidates: bool = True) -> NDArray[np.int64]:

@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from semmem.legs.arrays import held, new_runs, sums
-from semmem.model.records import chosen
+from semmem.model.arrays import chosen, held, new_runs, sums
 from semmem.model.types import LINK_TYPES, LinkType
 
 if TYPE_CHECKING:

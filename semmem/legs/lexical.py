@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from semmem.legs import conversation
-from semmem.legs.arrays import sums
 from semmem.legs.namespaces import TOO_LONG, joined, of_best
+from semmem.model.arrays import sums
 from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope, Trace, Turn, placed
 from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe

@@ -5,17 +5,14 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from semmem.model.arrays import Groups, chosen, concatenated
 from semmem.model.errors import StoreError
 from semmem.model.exchange import Extraction, Kind
-from semmem.model.records import chosen, concatenated
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = [
     "CANDIDATE",
@@ -33,7 +30,6 @@ __all__ = [
     "in_order",
     "invert",
     "mentions",
-    "merge_groups",
     "merged",
     "pending_keys",
     "unpack_candidates",
@@ -174,10 +170,6 @@ def merged(passages: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return out
 
 
-Groups = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
-"""(ids, sizes, entries): ids ascending, the number of entries of each id, and the entries of one id after the other."""
-
-
 def unpack_forwards(
     heads: bytes, raw: bytes, runs: bytes
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], NDArray[Any]]:
@@ -236,18 +228,6 @@ def in_order(owner: NDArray[np.int64], row_ids: NDArray[Any]) -> NDArray[np.int6
         return slice(None)
     order: NDArray[np.int64] = np.lexsort((row_ids, owner))
     return order
-
-
-def merge_groups(one: Groups, other: Groups, replaced: NDArray[np.int64]) -> Groups:
-    """Return the groups of ``one`` without the ids in ``replaced``, and all groups of ``other``."""
-    ids, sizes, entries = one
-    stays = ~np.isin(ids, replaced)
-    entries = chosen(entries, np.repeat(stays, sizes))
-    owner = np.concatenate([np.repeat(ids[stays], sizes[stays]), np.repeat(other[0], other[1])])
-    both = np.frombuffer(entries.tobytes() + other[2].tobytes(), dtype=other[2].dtype)
-    joined = chosen(both, in_order(owner, both["ord"]))
-    ids, sizes = np.unique(owner, return_counts=True)
-    return ids, sizes.astype(np.int64), joined
 
 
 def pending_keys(pending: Sequence[tuple[int, int, bytes]], keys: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from semmem.concepts.names import longest
-from semmem.legs.arrays import sums
 from semmem.legs.graph_names import longest_at
 from semmem.legs.graph_walk import (
     Edges,
@@ -216,22 +215,6 @@ def test_keys_that_one_memory_alone_has_change_no_edge(held: Held, fan: int) -> 
     less = edges(forwards(held), postings(shared, len(held)), about=1.0, co_mention=2.0, fan=fan, max_df=30)
     for name in ("source", "key", "target", "weight"):
         assert getattr(whole, name).tolist() == getattr(less, name).tolist()
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.floats(0, 1)), max_size=30),
-    st.sampled_from([1, 40]),
-    st.sampled_from([1, 1_000_003]),
-)
-def test_sums_by_row_id_are_added_in_the_order_given(pairs: list[tuple[int, float]], times: int, apart: int) -> None:
-    added: dict[int, float] = {}
-    for row_id, value in pairs * times:
-        added[row_id * apart] = added.get(row_id * apart, 0.0) + value
-    row_ids = np.array([row_id * apart for row_id, _ in pairs * times], dtype=np.int64)
-    where, summed, counts = sums(row_ids, np.array([value for _, value in pairs * times]))
-    assert where.tolist() == sorted(added)
-    assert summed.tolist() == [added[row_id] for row_id in sorted(added)]
-    assert counts.tolist() == [sum(one * apart == row_id for one, _ in pairs * times) for row_id in sorted(added)]
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 400)), unique_by=lambda run: run[1]))

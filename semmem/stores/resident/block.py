@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from semmem.model.arrays import chosen, held, lookup, runs
 from semmem.model.exchange import CandidateMetadata
 from semmem.model.process.forks import cached_property
-from semmem.model.records import chosen
 from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE, POSTING, ascending, mentions
 from semmem.stores.resident.coarse import Coarse, is_possible
 from semmem.stores.resident.turns import Turns
@@ -341,7 +341,7 @@ class Block:
             of, named = self.own["of"][which], self.named[words] >= 0
             several = of < self.shared
             if beside is not None:
-                several |= lookup(beside.places, of)[0]
+                several |= held(beside.places, of)
                 named |= beside.block.has_subjects(self.candidates["key"][words])
             sizes = np.bincount(np.repeat(np.arange(len(places)), sizes)[several], minlength=len(places))
             which, words = which[several], words[named]
@@ -487,25 +487,7 @@ def aligned(sizes: Iterable[int], start: int = 0) -> tuple[list[int], int]:
     return offsets, end
 
 
-def lookup(sorted_keys: NDArray[np.int64], keys: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return which of ``keys`` are among sorted ones, and the place of each there; meaningless where it is not."""
-    if not len(sorted_keys):
-        return np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.int64)
-    places = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
-    return sorted_keys[places] == keys, places
-
-
 def _run(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64] | slice:
     if len(starts) == 1:  # one key needs no list of places
         return slice(int(starts[0]), int(starts[0] + sizes[0]))
     return runs(starts, sizes)
-
-
-def runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers from each start on, as many as its size says, one run after the other."""
-    whole = int(sizes.sum())
-    if not whole:
-        return np.zeros(0, dtype=np.int64)
-    before = sizes.cumsum() - sizes
-    numbers: NDArray[np.int64] = np.arange(whole) + (starts - before).repeat(sizes)
-    return numbers

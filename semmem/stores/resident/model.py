@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from semmem.model.arrays import Groups, chosen, concatenated, held, lookup, merged_groups
 from semmem.model.exchange import (
     BEHIND,
     LAST,
@@ -31,9 +32,8 @@ from semmem.model.exchange import (
     Turn,
 )
 from semmem.model.process.forks import cached_property
-from semmem.model.records import chosen, concatenated
-from semmem.stores.packed_postings import Groups, ascending, mentions
-from semmem.stores.resident.block import Beside, Block, Rows, lookup, runs
+from semmem.stores.packed_postings import ascending, mentions
+from semmem.stores.resident.block import Beside, Block, Rows
 from semmem.text.tokens import author_key
 
 __all__ = ["Model", "State"]
@@ -198,10 +198,10 @@ class Model:
     def postings(self, keys: RowIds, max_df: int | None, *, shared: bool = False) -> Postings:
         """Return the postings of ``keys``; see Store.postings."""
         sorted_keys = ascending(keys)
-        changed, _ = lookup(self._changed_keys, sorted_keys)
+        changed = held(self._changed_keys, sorted_keys)
         groups = self._base.postings_of(sorted_keys[~changed], max_df, shared=shared)
         if changed.any():
-            groups = _merged(groups, self._changed(sorted_keys[changed], max_df, shared))
+            groups = merged_groups(groups, self._changed(sorted_keys[changed], max_df, shared))
         return Postings(self.state.memories, self.state.length, *groups)
 
     @cached_property
@@ -236,7 +236,7 @@ class Model:
             entries = block.entries(places[own_mask])
             owner = np.repeat(own_mask.nonzero()[0], block.sizes(places[own_mask]))
             if block is self._base and len(self._removals):
-                alive = ~lookup(self._removals, entries["ord"])[0]
+                alive = ~held(self._removals, entries["ord"])
                 entries, owner = chosen(entries, alive), owner[alive]
             owners.append(owner)
             pieces.append(entries)
@@ -254,7 +254,7 @@ class Model:
         ]
         if len(parts) == 1:
             return Forwards(*parts[0])
-        owners, sizes, entries = _merged(*(part[:3] for part in parts))
+        owners, sizes, entries = merged_groups(*(part[:3] for part in parts))
         candidates = concatenated([part[3] for part in parts])
         return Forwards(owners, sizes, entries, chosen(candidates, np.argsort(candidates["ord"], kind="stable")))
 
@@ -274,7 +274,7 @@ class Model:
         return Forwards(*forwards), Postings(self.state.memories, self.state.length, *postings)
 
     def _without_removals(self, row_ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        return row_ids[~lookup(self._removals, row_ids)[0]] if len(self._removals) else row_ids
+        return row_ids[~held(self._removals, row_ids)] if len(self._removals) else row_ids
 
     def _at(self, row_ids: RowIds) -> list[tuple[Block, NDArray[np.int64]]]:
         """Return each block with the positions of those of ``row_ids`` that it holds, ascending."""
@@ -549,13 +549,6 @@ def _products(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[
     # numpy makes the rows doubles piece by piece: a copy of all takes several times as long
     products: NDArray[np.float64] = (rows * query.astype(np.float64)).sum(axis=1)
     return products
-
-
-def _merged(one: Groups, other: Groups) -> Groups:
-    """Return the groups of two blocks, which have no id in common, ids ascending."""
-    ids, sizes = np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
-    order, starts = np.argsort(ids), np.cumsum(sizes) - sizes
-    return ids[order], sizes[order], chosen(concatenated([one[2], other[2]]), runs(starts[order], sizes[order]))
 
 
 def _key_counts(entries: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from semmem.model.arrays import groups_without, merged_groups
 from semmem.model.exchange import Postings
-from semmem.stores.packed_postings import ascending, merge_groups, pending_keys, unpack_postings
+from semmem.stores.packed_postings import ascending, pending_keys, unpack_postings
 from semmem.stores.postgres.connection import Pooled
 
 __all__ = ["of_lookups", "shared"]
@@ -46,7 +47,7 @@ def shared(
     groups = unpack_postings(*packed, [], now, parameters["max_df"])
     # a key of one flushed and one pending memory is shared after all
     whole = of_lookups(pool, [namespace], [(now, max_df)])[0][namespace]
-    return Postings(*totals, *merge_groups(groups, (whole.keys, whole.sizes, whole.entries), now))
+    return Postings(*totals, *merged_groups(groups_without(groups, now), (whole.keys, whole.sizes, whole.entries)))
 
 
 def _parameters(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
