@@ -137,6 +137,48 @@ def test_what_changed_between_two_halves_of_a_copy_arrives(
     assert report.found > 0
 
 
+@pytest.mark.parametrize("ranges", [3, 24])  # before the table of namespaces is copied, and after it
+def test_what_was_remembered_between_two_halves_of_a_copy_is_not_undone(
+    filled: str, other_url: str, ranges: int
+) -> None:
+    stop = ranges
+
+    def stopped(rows: int) -> None:
+        nonlocal stop
+        stop -= 1
+        if not stop:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        semmem.copy(filled, other_url, progress=stopped)
+    with semmem.connect(other_url, embedder="hashing") as mem:
+        mem.remember("Mine.", id="mine", namespace="own")
+        mem.remember("Mine too.", id="mine too", namespace="own")
+        with semmem.connect(filled, embedder="hashing") as one:
+            one.remember("Meanwhile.", id="meanwhile", namespace="one")
+        before = rows(other_url)
+        refusal = (
+            r"^The target is an unfinished copy of this source, and somebody has written to it since \(2 changes\), so "
+            r"going on would undo these changes; copy into an empty store\.$"
+        )
+        for _ in range(2):
+            with pytest.raises(InvalidInput, match=refusal):
+                semmem.copy(filled, other_url)
+        assert rows(other_url) == before
+        assert [mem.get(id, namespace="own").text for id in ("mine", "mine too")] == ["Mine.", "Mine too."]
+
+
+def test_what_is_remembered_in_the_target_ends_a_running_copy(filled: str, other_url: str) -> None:
+    with semmem.connect(other_url, embedder="hashing") as mem:
+
+        def remembered(rows: int) -> None:
+            mem.remember("Mine.", id="mine", namespace="own")
+
+        with pytest.raises(InvalidInput, match=r"written to it since \(1 change\)"):
+            semmem.copy(filled, other_url, progress=remembered)
+        assert mem.get("mine", namespace="own").text == "Mine."
+
+
 def test_a_source_in_use_is_copied_as_it_was_when_the_copy_began(filled: str, other_url: str) -> None:
     before = held(filled)
     with semmem.connect(filled, embedder="hashing") as mem:

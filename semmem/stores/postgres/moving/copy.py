@@ -4,6 +4,9 @@ The source is read in one snapshot, table by table, in ranges of the primary key
 server to the other, in one transaction of the target that also records the progress. A later run that finds such a
 record compares the ranges in the target with the source as it is now and sends only those that differ, as rsync does
 with the blocks of a file. So it continues where an earlier one stopped, and also brings a finished copy up to date.
+
+Whoever writes to the target takes a sequence number there. The record keeps the numbers that the copy itself brought,
+and each transaction of the copy compares them first, so that no range is sent over what somebody has remembered.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
-from semmem.model.reports import CopyReport
+from semmem.model.reports import CopyReport, counted
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.postgres.moving.tables import NOTE, Digest, Table
@@ -43,8 +46,8 @@ def copy(source: Pooled, target: Pooled, *, progress: Callable[[int], None] | No
     """Copy all of ``source`` into ``target``, which must be empty or an unchanged copy of the same source.
 
     Both stay open. ``progress`` is called after each range with the number of rows done. Raises InvalidInput for a
-    target that cannot be used, StoreUnavailable when a server fails (the next run continues), and StoreError when the
-    copy differs from its source.
+    target that cannot be used or that somebody writes to before the end, StoreUnavailable when a server fails (the next
+    run continues), and StoreError when the copy differs from its source.
     """
     started = time.monotonic()
     with _going_on(), source.lasting() as one, target.lasting() as two:
@@ -142,6 +145,7 @@ class _Copy:
         self._note |= {
             "finished": _together({name: digest.as_json() for name, digest in self.digests.items()}),
             "tables": {},
+            "numbers": None,
         }
         with self._two.transaction():
             erase(self._two)  # what somebody saved meanwhile may hold what was erased in the source
@@ -151,8 +155,10 @@ class _Copy:
         """Decide how to fill the target, and record in it which source it is a copy of."""
         rows = self._two.execute(_SQL["meta_get"], {"key": NOTE}).fetchall()
         note = rows[0][0] if rows else {}
+        numbers: dict[str, Any] | None = self._numbers()
         if note.get("source") == self._note["source"] and note.get("finished") is None:
             self._again = True
+            numbers = note.get("numbers")
         elif any(self._held()) and note.get("source") == self._note["source"]:
             digests = {table.name: postgres_tables.digest(self._two, table).as_json() for table in tables}
             if _together(digests) != note["finished"]:
@@ -170,6 +176,9 @@ class _Copy:
             erase(self._two)
             if not self._again:
                 postgres_tables.clear(self._two, tables)
+                numbers = self._numbers()
+            self._note["numbers"] = numbers
+            self._check_unwritten()
             self._write_note()
 
     def _check_empty(self, note: Mapping[str, Any]) -> None:
@@ -179,6 +188,22 @@ class _Copy:
             whose = "the unfinished copy of another store" if note and note.get("finished") is None else "not empty"
             what = f"{memories:,} memories" if memories else f"{forgotten:,} forgotten memories that can be taken back"
             raise InvalidInput(f"The target is {whose} ({what}); copy into an empty store.")
+
+    def _numbers(self) -> dict[str, Any]:
+        """Return the sum of the sequence numbers of the target's namespaces, and a hash of all."""
+        changes, hashed = only(self._two.execute(_SQL["move_numbered"]))
+        return {"changes": changes, "hash": hashed}
+
+    def _check_unwritten(self) -> None:
+        """Let nobody write to the target until the commit. Raises InvalidInput where somebody has done so."""
+        self._two.execute(_SQL["move_unwritten"])
+        now, brought = self._numbers(), self._note["numbers"] or {"changes": 0}
+        if now != brought:
+            since = counted(now["changes"] - brought["changes"], "change")
+            raise InvalidInput(
+                f"The target is an unfinished copy of this source, and somebody has written to it since ({since}), so "
+                "going on would undo these changes; copy into an empty store."
+            )
 
     def _held(self) -> tuple[int, int]:
         """Return how many memories the target holds, and how many forgotten ones that can be taken back."""
@@ -210,10 +235,12 @@ class _Copy:
                 return
             digests = []
         with self._two.transaction():
+            self._check_unwritten()
             if has_rows:
                 postgres_tables.delete(self._two, table, after, upto)
             postgres_tables.load(self._two, table, postgres_tables.read(self._one, table, after, upto, digests=digests))
             self._note["tables"][table.name] = upto
+            self._note["numbers"] = self._numbers()
             self._write_note()
 
     def _index(self) -> None:
@@ -224,6 +251,8 @@ class _Copy:
 
     def _prove(self, tables: list[Table]) -> None:
         """Read the whole copy and compare it with the source. Raises StoreError where they differ."""
+        with self._two.transaction():
+            self._check_unwritten()
         for table in tables:
             source_digest, target_digest = self.digests[table.name], postgres_tables.digest(self._two, table)
             if source_digest.as_json() != target_digest.as_json():

@@ -73,6 +73,15 @@ WHERE part = 0;
 -- Return the sequence number up to which an older cursor may continue after a restore.
 SELECT namespace, changes FROM namespace;
 
+-- move_numbered --
+-- Return the sum of the sequence numbers of all namespaces, and a hash of them that does not depend on their order.
+SELECT coalesce(sum(changes), 0)::bigint, coalesce(sum(hashtextextended(namespace, changes)), 0)::text
+FROM semmem.namespace WHERE changes > 0;
+
+-- move_unwritten --
+-- Let nobody take a sequence number until the commit; readers go on.
+LOCK TABLE semmem.namespace IN SHARE MODE;
+
 -- move_analyze --
 -- Update the planner's statistics, which still describe an empty store.
 ANALYZE {tables};
