@@ -61,11 +61,13 @@ def _life(log: ChangeLog) -> int | None:
 def _lost(place: _Place, log: ChangeLog) -> bool:
     """Return whether changes after a place are lost: they were swept, or the namespace was dropped and made again.
 
-    They are also lost where a backup was restored after the cursor was made: changes later than the backup are gone,
-    and their numbers are used again.
+    Nothing is lost where the next change is that all was dropped, as under the old name of a renamed namespace, whose
+    row is a new one in SQLite. Changes are also lost where a backup was restored after the cursor was made: those later
+    than the backup are gone, and their numbers are used again.
     """
     before, number, id, life = place
-    again = before is not None and (before != log.origin or number > log.number)
+    dropped = bool(log.changes) and log.changes[0][1].kind == "dropped"
+    again = before is not None and ((before != log.origin and not dropped) or number > log.number)
     if before is not None and log.restored is not None and life != log.restored["life"]:
         again = again or life != log.restored["before"] or number > (log.restored["number"] or 0)
     return again or log.swept > number or (log.swept == number and id is not None)

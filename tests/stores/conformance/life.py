@@ -15,6 +15,7 @@ from semmem.model.exchange import Corrections
 from semmem.model.history import MOST_LINKS, MOST_SIMILAR, Link
 from semmem.model.reports import Limits
 from semmem.model.store import Keep, Store, graph_of, life_of
+from semmem.read.changes import changes
 from semmem.text.passages import term_key
 from tests.stores.conformance.hand_made import ANY, NOON, ids, row_id_of, unit, write
 from tests.stores.expiry import expire, written_then
@@ -336,6 +337,19 @@ class Life:
         assert ([one.name for one in store.overview()], list(store.namespaces())) == (["m"], ["m"])
         assert (store.stats(None).namespaces, store.stats("n").memories) == (1, 0)
 
+    def test_a_cursor_of_changes_goes_on_with_the_end_of_a_namespace_that_was_renamed(self, store: Store) -> None:
+        life = life_of(store)
+        write(store, {"id": "a"})
+        cursor = changes(life, None, ["n"], 9).cursor
+        write(store, {"id": "b"})
+        life.move_namespace("n", "m", stay=False)
+        write(store, {"id": "c"})
+        found = []
+        while page := changes(life, cursor, ["n"], 1):
+            cursor = page.cursor
+            found += [(one.id, one.kind) for one in page]
+        assert found == [(None, "dropped"), ("c", "written")]
+
     # ------------------------------------------------------------------ limits
 
     def test_limits_count_whole_memories_and_the_bytes_of_text_and_title(self, store: Store) -> None:
@@ -356,12 +370,12 @@ class Life:
         life = life_of(store)
         life.set_limits("n", {"keep_days": 2.0, "most_memories": 3, "most_bytes": 4})
         life.set_limits("m", {"keep_days": 9.0})
-        for changes, wanted in (
+        for given, wanted in (
             ({"most_memories": 5}, (2.0, 5, 4)),
             ({"most_bytes": 6}, (2.0, 5, 6)),
             ({"keep_days": None}, (None, 5, 6)),
         ):
-            life.set_limits("n", changes)
+            life.set_limits("n", given)
             found = life.limits("n")
             assert (found.keep_days, found.most_memories, found.most_bytes) == wanted
         assert life.limits("m").keep_days == 9.0
