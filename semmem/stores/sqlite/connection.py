@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -47,8 +48,8 @@ from semmem.stores.sql_files import (
 from semmem.text.tokens import unfinished
 
 __all__ = [
-    "APPLICATION", "Filed", "Migration", "Opened", "Whole", "is_busy", "migrate", "present", "require_newest",
-    "schema_of", "sentence",
+    "APPLICATION", "REQUEST", "Filed", "Migration", "Opened", "Whole", "is_busy", "migrate", "present",
+    "require_newest", "schema_of", "sentence",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -64,6 +65,9 @@ _TRIES = 4
 
 _REBUILD = "rebuild"
 """The lock of a rebuild."""
+REQUEST = "request-"
+"""The beginning of the name of the lock of a request that is done once; behind it are 16 hexadecimal digits."""
+_LOCK_FILES = f"-({_REBUILD}|{REQUEST}[0-9a-f]{{16}})"
 _LOOKS, _LOOK_S = 5, 0.002
 """How often a lock is tried that somebody may just be looking at, and the seconds between."""
 
@@ -230,6 +234,19 @@ class Filed:
             return
         with _held(_lock_file(self._path, name), refused):
             yield
+
+    def remove_left_locks(self) -> None:
+        """Remove the files of locks that killed processes have left.
+
+        The caller has the write lock, as who looks for a rebuild has: else one would be seen in what is removed.
+        """
+        if self._path is None:
+            return
+        name = re.compile(re.escape(self._path.name) + _LOCK_FILES)
+        with suppress(OSError):  # a folder whose files may not be listed
+            for path in self._path.parent.iterdir():
+                if name.fullmatch(path.name):
+                    _remove_left(path)
 
     @contextmanager
     def _rebuilding_here(self) -> Iterator[None]:
@@ -421,19 +438,37 @@ class Filed:
 @contextmanager
 def _held(path: Path, refused: Callable[[], Exception]) -> Iterator[None]:
     """Hold the lock that the file at ``path`` is for, which a killed process releases; the file is there meanwhile."""
-    handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        if not _locked(handle):
-            raise refused()
-        status = os.fstat(handle)
-        if file_number(path) != (status.st_dev, status.st_ino):  # its holder has just removed it
-            raise refused()
+    removed = True
+    while removed:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
-            yield
+            if not _locked(handle):
+                raise refused()
+            removed = not _is_at(path, handle)  # by its holder, or by maintain, after it was opened here
+            if not removed:
+                try:
+                    yield
+                finally:
+                    path.unlink(missing_ok=True)
         finally:
-            path.unlink(missing_ok=True)
-    finally:
-        os.close(handle)
+            os.close(handle)
+
+
+def _remove_left(path: Path) -> None:
+    """Remove the file of a lock that nobody holds, under that lock: who has just opened it finds it gone."""
+    with suppress(OSError):  # another user's, or gone already
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if _locked(handle) and _is_at(path, handle):
+                path.unlink()
+        finally:
+            os.close(handle)
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    """Return whether an open file is still the one at ``path``."""
+    status = os.fstat(handle)
+    return file_number(path) == (status.st_dev, status.st_ino)
 
 
 def _locked(handle: int) -> bool:

@@ -13,6 +13,7 @@ from semmem.model.errors import LimitExceeded, StoreError
 from semmem.model.store.serving import KeyRows, another_request, rates_unshared, still_at_work
 from semmem.stores.kept_answers import Answer, wait_for_claim
 from semmem.stores.sql_files import statements
+from semmem.stores.sqlite.connection import REQUEST
 from semmem.stores.sqlite.write import microsecond
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class SqliteServing:
 
             def claim() -> bool:
                 try:
-                    held.enter_context(self._store.held(f"request-{key.hex()[:16]}", still_at_work))
+                    held.enter_context(self._store.held(f"{REQUEST}{key.hex()[:16]}", still_at_work))
                 except LimitExceeded:
                     return False
                 return True

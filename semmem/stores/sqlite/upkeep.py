@@ -128,6 +128,7 @@ def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
     parameters = {**periods, **before, "now": now, "day_before": now - _DAY, "limit": AT_ONCE, "ids": None}
     sweep_counts = {sweep.name: _swept(store, sweep, parameters) for sweep in SWEEPS}
     joined = store._writing(_join)
+    store._writing(lambda c: store.remove_left_locks())
     saved = store.models.save(every=True)
     store._writing(lambda c: c.execute("PRAGMA optimize").fetchall())  # else it would read first, and not wait to write
     store._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
