@@ -16,7 +16,7 @@ from semmem.concepts.names import name_of
 from semmem.legs.graph_names import Names
 from semmem.model.errors import InvalidInput, NotFound, StoreUnavailable
 from semmem.model.exchange import Corrections, Scope
-from semmem.model.filters import checked_filters, several_namespaces, true_or_false, whole
+from semmem.model.filters import checked_filters, page_limit, several_namespaces, true_or_false
 from semmem.model.keywords import FilterValues
 from semmem.model.protocols import Embedder
 from semmem.model.reports import Node, Rebuilt, Stats
@@ -126,7 +126,7 @@ class Concepts:
 
     def list(self, namespace: str, like: str | None, limit: int) -> Sequence[Concept]:
         """Return names, the most mentioned first; ``like`` is a piece of the name or of one merged into it."""
-        whole("limit", limit, 1, 10_000, example=100)
+        page_limit("concepts", limit)
         snapshot = StoredSnapshot(self._store, Scope((namespace,), 0))
         names = Names(snapshot, namespace, self._graph.corrections([namespace])[namespace])
         merged = self._merged(names, like)

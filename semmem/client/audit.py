@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.model.audit import DONE, Audit, AuditEntry, AuditFilters
 from semmem.model.errors import InvalidInput, StoreUnavailable
-from semmem.model.filters import LONGEST_NAME, at_time, several_namespaces, string, whole
+from semmem.model.filters import LONGEST_NAME, at_time, page_limit, several_namespaces, string
 from semmem.model.history import Link, Version
 from semmem.model.process.asker import Written, asker, holder, own_work, written_in
 from semmem.model.store import life_of
@@ -105,7 +105,7 @@ def audit(
     cursor: str | None,
 ) -> Audit:
     """Return a page of the audit; see ``Semmem.audit``."""
-    whole("limit", limit, 1, 10_000, example=1_000)
+    page_limit("audit", limit)
     filters = AuditFilters(
         None if namespace is None else several_namespaces(namespace),
         None if who is None else string("who", who),

@@ -15,7 +15,16 @@ from semmem.client.namespaces import NOT_DROPPED
 from semmem.client.routes import TOGETHER, Route
 from semmem.model.arguments import ARGUMENTS
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.filters import at_time, filters_of, one_of, string, true_or_false, whole
+from semmem.model.filters import (
+    at_time,
+    filters_of,
+    one_of,
+    page_limit,
+    page_offset,
+    string,
+    true_or_false,
+    whole_from,
+)
 from semmem.model.types import LIST_ORDERS
 from semmem.write.items import check_namespace
 from semmem.write.versions import check_expected
@@ -105,19 +114,14 @@ def _defaults(route: Route) -> Mapping[str, Any]:
     return {p.name: p.default for p in inspect.signature(route.calls).parameters.values()}
 
 
-_PAGES: Mapping[str, tuple[int, int]] = {"recalls": (1_000, 100), "audit": (10_000, 1_000)}
-"""The most entries of a page, and an example, where they are not those of a list."""
-
-
 def _refuse_number(route: Route, name: str, value: Any) -> None:
     """Raise what the verb says of a value that is no whole number."""
-    least, most = ARGUMENTS[name][0]["minimum"], ARGUMENTS[name][0].get("maximum")
     if route.name == "graph":
-        raise InvalidInput(f"{name} must be a whole number from {least} to {most}, not {value!r}.")
-    if name != "limit":
-        raise InvalidInput(f"{name} must be a whole number from {least}, not {value!r}.")
-    most, example = _PAGES.get(route.name, (10_000, 100))
-    whole(name, value, least, most, example=example)
+        whole_from(name, value, ARGUMENTS[name][0]["minimum"], ARGUMENTS[name][0]["maximum"])
+    elif name == "limit":
+        page_limit(route.name, value)
+    else:
+        page_offset(value)
 
 
 def _query(arguments: Mapping[str, Any], *, filters_apart: bool = True) -> list[tuple[str, str]]:

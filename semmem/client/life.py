@@ -9,7 +9,7 @@ from typing import Any
 
 from semmem.client.connection import Connection
 from semmem.model.errors import Conflict, InvalidInput, NotFound, StoreClosed, StoreError
-from semmem.model.filters import at_time, one_of, person, shown_by, string, whole
+from semmem.model.filters import at_time, one_of, page_limit, page_offset, person, shown_by, string
 from semmem.model.history import MADE_BY, Access, Link, Version, checked_link
 from semmem.model.process.asker import note_written
 from semmem.model.store import Store, life_of
@@ -41,7 +41,7 @@ def listed(
     sort_by: ListOrder,
 ) -> Page:
     """Return a page of memories; see ``Semmem.list``."""
-    whole("limit", limit, 1, 10_000, example=100)
+    page_limit("list", limit)
     after = None if cursor is None else string("cursor", cursor)
     if filters and not (filters.titles or filters.tags or filters.sensitive):
         filters = replace(filters, sensitive=False)
@@ -128,7 +128,7 @@ def _scrub(store: Store) -> None:
 
 def forgotten(mem: Connection, namespace: str, limit: int) -> Sequence[Version]:
     """Return the forgotten memories that can be brought back; see ``Semmem.forgotten``."""
-    whole("limit", limit, 1, 10_000, example=100)
+    page_limit("forgotten", limit)
     versions = life_of(mem.store).all_forgotten(string("namespace", namespace), limit)
     return [replace(one, memory=masked(one.memory)) for one in versions]
 
@@ -139,9 +139,8 @@ def history(
     """Return the versions of a memory; see ``Semmem.history``."""
     where, shown = string("namespace", namespace), shown_by(reveal)
     if limit is not None:
-        whole("limit", limit, 1, 10_000, example=100)
-    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < 2**31:
-        raise InvalidInput(f"offset must be a whole number from 0, not {offset!r}.")
+        page_limit("history", limit)
+    page_offset(offset)
     life, id = life_of(mem.store), mem.whole_id(namespace, id)
     versions = life.history(where, id, limit, offset)
     if not mem.store.get(where, [id]):  # what has expired is not told; earlier lives of the id are
@@ -232,7 +231,7 @@ def links(mem: Connection, id: str, namespace: str) -> Sequence[Link]:
 
 def undecided(mem: Connection, type: Undecided, namespace: str, limit: int) -> Sequence[Link]:
     """Return the links of a type that wait for a decision, newest first. Raises InvalidInput."""
-    whole("limit", limit, 1, 10_000, example=100)
+    page_limit("undecided", limit)
     return life_of(mem.store).undecided(string("namespace", namespace), type, limit)
 
 

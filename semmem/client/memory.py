@@ -18,13 +18,13 @@ from semmem.config import Settings
 from semmem.model.audit import Audit
 from semmem.model.filters import (
     checked_filters,
+    page_limit,
     person,
     several_namespaces,
     shown_by,
     string,
     strings,
     true_or_false,
-    whole,
 )
 from semmem.model.history import Changes, Link, Version
 from semmem.model.keywords import FilterValues, Item
@@ -613,7 +613,7 @@ class Semmem(ABC):
         """
         from semmem.read.changes import changes
 
-        whole("limit", limit, 1, 10_000, example=100)
+        page_limit("changes", limit)
         names = several_namespaces(namespace)
         cursor = None if since is None else string("since", since)
         return changes(life_of(self.store), cursor, names, limit)

@@ -11,7 +11,7 @@ from semmem.client.connection import Connection
 from semmem.client.recalling import answered
 from semmem.model.errors import InvalidInput
 from semmem.model.failure import reason
-from semmem.model.filters import at_time, filters_of, several_namespaces, string, true_or_false, whole
+from semmem.model.filters import at_time, filters_of, page_limit, several_namespaces, string, true_or_false
 from semmem.model.process.asker import INTERFACES
 from semmem.model.recall_log import LogFilters, LoggedHit, LoggedRecall, Outcome, Recalls, Replay, merged, replayed
 from semmem.model.short_ids import is_short
@@ -50,7 +50,7 @@ def recalls(
 ) -> Recalls:
     """Return a page of the log of recalls; see ``Semmem.recalls``."""
     names = several_namespaces(namespace)
-    whole("limit", limit, 1, 1_000, example=100)
+    page_limit("recalls", limit)
     if interface is not None and string("interface", interface) not in INTERFACES:
         raise InvalidInput(f"There is no interface {interface!r}; choose one of {', '.join(INTERFACES)}.")
     filters = LogFilters(

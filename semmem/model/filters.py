@@ -28,6 +28,8 @@ __all__ = [
     "matches",
     "one_of",
     "operator_in",
+    "page_limit",
+    "page_offset",
     "person",
     "several_namespaces",
     "shown_by",
@@ -35,6 +37,7 @@ __all__ = [
     "strings",
     "true_or_false",
     "whole",
+    "whole_from",
     "within",
 ]
 
@@ -45,6 +48,9 @@ _OPERATORS = frozenset(
     )
 )  # fmt: skip
 """Operators of other filter languages. A mapping whose keys are all among these is taken for one of their filters."""
+
+_PAGES: Mapping[str, tuple[int, int]] = {"recalls": (1_000, 100), "audit": (10_000, 1_000)}
+"""The most entries of a page of a verb, and an example, where they are not those of a list."""
 
 _DEEPEST = 100
 
@@ -81,6 +87,24 @@ def whole(name: str, value: Any, low: int, high: int, *, example: int) -> int:
         instead = "" if number else f"; write a whole number, such as {name}={example}"
         raise InvalidInput(f"{name} must be from {low} to {high}, not {shown(value)}{instead}.")
     return int(value)
+
+
+def page_limit(verb: str, value: Any) -> int:
+    """Return ``value`` if a page of ``verb`` may have so many entries. Raises InvalidInput."""
+    most, example = _PAGES.get(verb, (10_000, 100))
+    return whole("limit", value, 1, most, example=example)
+
+
+def whole_from(name: str, value: Any, low: int, high: int, *, told: bool = True) -> int:
+    """Return ``value`` if it is a whole number from ``low`` to ``high``, which the error names if it is ``told``."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidInput(f"{name} must be a whole number from {low}{f' to {high}' if told else ''}, not {value!r}.")
+    return value
+
+
+def page_offset(value: Any) -> int:
+    """Return ``value`` if a page may begin after so many entries. Raises InvalidInput."""
+    return whole_from("offset", value, 0, 2**31 - 1, told=False)
 
 
 def true_or_false(name: str, value: Any, undone: str = "") -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from semmem.model.errors import NotFound
+
 __all__ = [
     "Backlog",
     "BackupReport",
@@ -25,6 +27,7 @@ __all__ = [
     "RelevanceJudgment",
     "Stats",
     "counted",
+    "no_memories",
 ]
 
 
@@ -32,6 +35,13 @@ def counted(number: int, noun: str) -> str:
     """Return a number with its noun: "1 memory", "1,200 memories"."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+def no_memories(namespace: str) -> NotFound:
+    """Return the error for a namespace that has no memories."""
+    return NotFound(
+        f"There are no memories in namespace {namespace!r}; `semmem namespaces` lists those that have some."
+    )
 
 
 @dataclass(frozen=True, slots=True)

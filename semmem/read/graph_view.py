@@ -18,6 +18,7 @@ from semmem.legs.graph_names import Names, mentioned, recognised
 from semmem.legs.graph_walk import Mass, edges, gather, hop, idf, strongest
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Kind, RowIds, Scope
+from semmem.model.filters import whole_from
 from semmem.model.pictures import graph_class
 from semmem.model.recipe import GraphSettings
 from semmem.model.store import GraphStore, Snapshot, Store, graph_of
@@ -101,8 +102,7 @@ def graph_view(
     ``around``.
     """
     for name, value, most in (("hops", hops, _MOST_HOPS), ("limit", limit, _LARGEST)):
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-            raise InvalidInput(f"{name} must be a whole number from 1 to {most}, not {value!r}.")
+        whole_from(name, value, 1, most)
     plan = settings or GraphSettings()
     concepts = graph_of(store)
     snapshot = StoredSnapshot(store, Scope((namespace,), 0))

@@ -13,8 +13,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from semmem.model.errors import NotFound
-from semmem.model.reports import Limits
+from semmem.model.reports import Limits, no_memories
 from semmem.stores.sql_files import check_limits, check_number, name_taken, statements
 from semmem.stores.sqlite.saved import erase
 from semmem.stores.sqlite.write import count_change, microsecond
@@ -39,7 +38,7 @@ def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> i
             raise name_taken(new)
     count = int(connection.execute(_SQL["drop_count"], {"namespace": old}).fetchone()[0])
     if not count:
-        raise NotFound(f"There are no memories in namespace {old!r}; `semmem namespaces` lists those that have some.")
+        raise no_memories(old)
     own = connection.execute(_SQL["limits_get"], {"namespace": new}).fetchone() or (None, None, None)
     holds = connection.execute(_SQL["namespace_holds"], {"namespace": old}).fetchone()
     check_limits(new, (*own[1:], *holds), count)

@@ -11,8 +11,7 @@ import typer
 
 from semmem.interfaces.cli.context import CommandLine, alone, command, not_empty
 from semmem.interfaces.cli.show import new_table, styled
-from semmem.model.errors import NotFound
-from semmem.model.reports import counted
+from semmem.model.reports import counted, no_memories
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -68,7 +67,7 @@ def drop(
     with cli.connect() as mem:
         count = mem.drop_namespace(name, dry_run=not yes)
     if not count:
-        raise NotFound(f"There are no memories in namespace {name!r}; `semmem namespaces` lists those that have some.")
+        raise no_memories(name)
     what = f"the namespace {name} with {counted(count, 'memory')}"
     line = f"Dropped {what}." if yes else f"Would drop {what}; do it with --yes."
     cli.give({"memories": count, "dry_run": not yes}, lambda: cli.out.print(line, soft_wrap=True))

@@ -21,7 +21,8 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from semmem.model.errors import Conflict, NotFound, SemmemError, StoreUnavailable
+from semmem.model.errors import Conflict, SemmemError, StoreUnavailable
+from semmem.model.reports import no_memories
 from semmem.stores.postgres.errors import error_at_work
 from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.postgres.moving.tables import Table
@@ -118,7 +119,7 @@ def _begin(connection: Connection, tables: list[Table], old: str, new: str, *, s
     if only(connection.execute(_SQL["moved_set"], {"namespace": new}))[0]:
         raise name_taken(new)
     if not only(connection.execute(_SQL["moved_there"], {"namespace": old}))[0]:
-        raise NotFound(f"There are no memories in namespace {old!r}; `semmem namespaces` lists those that have some.")
+        raise no_memories(old)
     connection.execute(_SQL["moved_begin"], {"namespace": new, "state": "filling", "other": old})
     if not stay:
         connection.execute(_SQL["moved_begin"], {"namespace": old, "state": "moving", "other": new})
