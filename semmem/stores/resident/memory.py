@@ -284,6 +284,7 @@ class Models:
             if namespace in self._models:
                 self._models[namespace] = later
                 self._demands.setdefault(namespace, _Demand()).renewed = later.behind
+                self._make_room()
 
     def _begins(self, demand: _Demand, memories: int) -> bool:
         """Return whether a namespace may be loaded now: of large ones one at a time, the others ask the database."""

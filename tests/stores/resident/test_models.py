@@ -523,6 +523,23 @@ def test_a_new_file_is_mapped_in_the_place_of_a_mapped_model_alone() -> None:
     assert models.sizes == {}
 
 
+def test_a_new_file_that_takes_more_than_the_former_one_makes_room() -> None:
+    class Larger(Behind):
+        size = 60
+
+    class Smaller(Behind):
+        size = 30
+
+    def mapped(namespace: str, most: int) -> Any:
+        return Larger(namespace, 0)
+
+    models = Models(100, lambda namespace, most, spare: None, lambda model, most: None, mapped)
+    models._keep(Large("other"))  # type: ignore[arg-type]
+    models._keep(Smaller("mapped", 9))  # type: ignore[arg-type]
+    models.remap("mapped")
+    assert models.sizes == {"mapped": 60}
+
+
 def test_a_model_that_was_mapped_anew_meanwhile_stays_in_the_place_of_one_that_follows_from_the_former() -> None:
     class Mapped(Large):
         is_mapped = True
