@@ -158,10 +158,11 @@ class Model:
         Both blocks are joined from time to time where the large one has at most ``joins`` memories. Otherwise the small
         one grows until somebody replaces this model by the ``joined`` one; None where it would have too many rows.
         """
-        removals = np.union1d(self._removals, self._base.row_ids_of(ids))
-        subjects = self._subjects_after(state, new_rows, self.row_ids_of(ids))
+        in_base, in_tail = self._base.row_ids_of(ids), _NOTHING if self._tail is None else self._tail.row_ids_of(ids)
+        subjects = self._subjects_after(state, new_rows, self._present(in_base, in_tail))
+        removals = np.union1d(self._removals, in_base)
         if self._tail is not None:
-            new_rows = Rows.merged(self._tail.rows.without(self._tail.row_ids_of(ids)), new_rows)
+            new_rows = Rows.merged(self._tail.rows.without(in_tail), new_rows)
         behind, base = len(new_rows.row_ids) + len(removals), self._base
         is_joined = behind >= _TAIL and len(base.row_ids) <= joins
         if behind > _MOST_FOLLOWED and not is_joined:
@@ -397,11 +398,11 @@ class Model:
 
     def row_ids_of(self, ids: Collection[str]) -> NDArray[np.int64]:
         """Return the row ids of the memories with these ids, ascending, parts included."""
-        parts = [
-            np.setdiff1d(b.row_ids_of(ids), self._removals) if b is self._base else b.row_ids_of(ids)
-            for b in self._blocks
-        ]
-        return np.sort(np.concatenate(parts))
+        return self._present(*(block.row_ids_of(ids) for block in self._blocks))
+
+    def _present(self, in_base: NDArray[np.int64], in_tail: NDArray[np.int64] = _NOTHING) -> NDArray[np.int64]:
+        """Return row ids of the two blocks, ascending, without those of the large one that were removed since."""
+        return np.sort(np.concatenate([np.setdiff1d(in_base, self._removals), in_tail]))
 
     def kinds(self, keys: Collection[str]) -> Kinds | None:
         """Return ``Store.conversation_facts``; None where an author's text was split, because only parts are here."""

@@ -342,6 +342,24 @@ def test_what_two_blocks_have_is_not_found_by_places() -> None:
     assert Model("n", state, base, None, np.array([1])).shared_concepts([1], 30) is None
 
 
+def test_the_row_ids_of_changed_memories_are_looked_up_once_in_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State(1, 1, 0, 2, 30, False, 0.0, 0.0, None, "")
+    model = Model("n", state, Block(rows({1: [], 2: []})), Block(rows({3: [], 4: []})))
+    looked: list[list[int]] = []
+    row_ids_of = Block.row_ids_of
+
+    def look(block: Block, ids: Any) -> Any:
+        found = row_ids_of(block, ids)
+        looked.append(found.tolist())
+        return found
+
+    monkeypatch.setattr(Block, "row_ids_of", look)
+    later = model.after(state, rows({5: []}), ["m1", "m4"])
+    assert later is not None
+    assert looked == [[1], [4]]
+    assert later.row_ids_of(["m1", "m2", "m3", "m4", "m5"]).tolist() == [2, 3, 5]
+
+
 def test_a_large_model_takes_some_memories_more_and_is_joined_where_the_whole_fits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
