@@ -438,20 +438,28 @@ class Filed:
 @contextmanager
 def _held(path: Path, refused: Callable[[], Exception]) -> Iterator[None]:
     """Hold the lock that the file at ``path`` is for, which a killed process releases; the file is there meanwhile."""
-    removed = True
-    while removed:
+    handle = _locked_file(path)
+    if handle is None:
+        raise refused()
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _locked_file(path: Path) -> int | None:
+    """Return the open file at ``path``, made if need be, with its lock; None where somebody else has the lock."""
+    for _ in range(_LOOKS):
         handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            if not _locked(handle):
-                raise refused()
-            removed = not _is_at(path, handle)  # by its holder, or by maintain, after it was opened here
-            if not removed:
-                try:
-                    yield
-                finally:
-                    path.unlink(missing_ok=True)
-        finally:
-            os.close(handle)
+        is_locked = _locked(handle)
+        if is_locked and _is_at(path, handle):
+            return handle
+        os.close(handle)
+        if not is_locked:
+            break
+        # the holder of the lock, or maintain, removed the file after it was opened here
+    return None
 
 
 def _remove_left(path: Path) -> None:
