@@ -29,6 +29,7 @@ __all__ = [
     "TABLE",
     "NotNow",
     "clear",
+    "clear_soon",
     "copy",
     "has_copies",
     "is_free",
@@ -52,7 +53,7 @@ _COPY_TRIES = 60
 
 
 class NotNow(Exception):
-    """Raised to roll back and try later: too many vectors are missing, or the table is in use."""
+    """Raised to roll back and try later: too many vectors are missing, or the table is in use; it may say by whom."""
 
 
 def is_free(connection: Connection) -> bool:
@@ -64,6 +65,17 @@ def clear(connection: Connection) -> None:
     """Delete the staging vectors and their index."""
     connection.execute(_SQL["embedding_index_drop"].format(table=STAGING))
     connection.execute(_SQL["staging_clear"])
+
+
+def clear_soon(connection: Connection) -> None:
+    """Do that in a transaction. Raises NotNow where a reader goes on, as all who forget something would wait for it."""
+    connection.execute(f"SET LOCAL lock_timeout TO '{_READERS_PATIENCE}'")
+    try:
+        clear(connection)
+    except psycopg.errors.LockNotAvailable:
+        raise NotNow(
+            "Another program, such as a backup, reads the staging vectors; call the same rebuild when it is done."
+        ) from None
 
 
 def has_copies(connection: Connection) -> bool:

@@ -8,9 +8,9 @@ on the table, so no vector of the old embedder can be written after the swap.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +27,18 @@ from semmem.stores.postgres import nearest, nodes, vector_index
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import made_by, memory_of, turns_of
 from semmem.stores.postgres.saved import erase
-from semmem.stores.postgres.staging import STAGING, TABLE, NotNow, clear, lock_writers_out, swap
+from semmem.stores.postgres.staging import STAGING, TABLE, NotNow, clear_soon, lock_writers_out, swap
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vacuum import vacuum
 from semmem.stores.sql_files import statements
 
 __all__ = ["PostgresVectors", "claim", "fact"]
 
+T = TypeVar("T")
+
 _SQL = statements("postgres")
 
-_INDEXING_PATIENCE_S, _PAUSE_S = 900.0, 0.2
+_STAGING_PATIENCE_S, _PAUSE_S = 900.0, 0.2
 _REBUILD_THERE = "run `semmem rebuild` with the address of {coordinator}"
 
 
@@ -229,8 +231,9 @@ class PostgresVectors:
     def open_staging(self, identity: Mapping[str, Any]) -> tuple[int, str | None]:
         """Let ``identity`` fill the staging vectors; return how many there are, and whose were deleted for it.
 
-        Where ``maintain`` is building the index of vectors in their table, that is waited for. Raises StoreUnavailable
-        where it goes on, and on a worker of Citus, where the tables could not change places in the end.
+        Where ``maintain`` is building the index of vectors in their table, or a backup reads it, that is waited for.
+        Raises StoreUnavailable where it goes on, and on a worker of Citus, where the tables could not change places in
+        the end.
         """
 
         def work(connection: Connection) -> tuple[int, str | None]:
@@ -239,27 +242,32 @@ class PostgresVectors:
             if before is not None and dict(before) == dict(identity):
                 return int(only(connection.execute(_SQL["staging_count"]))[0]), None
             if before is None and not only(connection.execute(_SQL["staging_claim_lock"]))[0]:
-                raise NotNow
+                raise NotNow(
+                    "`semmem maintain` is building the index of vectors; call the same rebuild when it is done."
+                )
             dropped = _clear(connection)
             connection.execute(_SQL["meta_set"], {"key": "embedder_next", "value": Jsonb(dict(identity))})
             return 0, dropped
 
-        end = time.monotonic() + _INDEXING_PATIENCE_S
+        return self._in_time(work)
+
+    def drop_staging(self) -> str | None:
+        """Delete the staging vectors; return the name of their embedder, None where there were none.
+
+        Raises StoreUnavailable where another program goes on reading them.
+        """
+        return self._in_time(_clear) if self._pool.run(lambda c: fact(c, "embedder_next")) is not None else None
+
+    def _in_time(self, work: Callable[[Connection], T]) -> T:
+        """Do ``work`` in a transaction, again while it raises NotNow. Raises StoreUnavailable where that goes on."""
+        end = time.monotonic() + _STAGING_PATIENCE_S
         while True:
             try:
                 return self._pool.transaction(work)
-            except NotNow:
+            except NotNow as error:
                 if time.monotonic() > end:
-                    raise StoreUnavailable(
-                        "`semmem maintain` is building the index of vectors; call the same rebuild when it is done."
-                    ) from None
+                    raise StoreUnavailable(str(error)) from None
                 time.sleep(_PAUSE_S)
-
-    def drop_staging(self) -> str | None:
-        """Delete the staging vectors; return the name of their embedder, None where there were none."""
-        return (
-            self._pool.transaction(_clear) if self._pool.run(lambda c: fact(c, "embedder_next")) is not None else None
-        )
 
     def index_staging(self, dimensions: int) -> int:
         """Index and analyse the staging vectors, if they are many; return the number of indexed vectors."""
@@ -303,7 +311,7 @@ class PostgresVectors:
 
 def _clear(connection: Connection) -> str | None:
     before = fact(connection, "embedder_next")
-    clear(connection)
+    clear_soon(connection)
     connection.execute(_SQL["meta_drop"], {"key": "embedder_next"})
     return None if before is None else str(before["name"])
 

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -366,7 +366,7 @@ def test_a_rebuild_waits_until_the_index_is_built_and_begins_then(
     other, waited = {"name": "other", "dimensions": 3, "fingerprint": "g"}, threading.Event()
 
     def work() -> None:
-        monkeypatch.setattr(vectors, "_INDEXING_PATIENCE_S", 0.0)
+        monkeypatch.setattr(vectors, "_STAGING_PATIENCE_S", 0.0)
         with pytest.raises(StoreUnavailable, match="building the index of vectors; call the same rebuild"):
             mem.store.vectors.open_staging(other)
         waited.set()
@@ -376,6 +376,26 @@ def test_a_rebuild_waits_until_the_index_is_built_and_begins_then(
         assert mem.maintain()["indexed"] == 100
         assert waited.is_set()
         assert mem.store.vectors.open_staging(other) == (0, None)
+
+
+@pytest.mark.parametrize("way", ["open_staging", "drop_staging"])
+def test_a_rebuild_that_begins_beside_a_backup_lets_those_pass_who_forget_something(store_url: str, way: str) -> None:
+    other = {"name": "other", "dimensions": 3, "fingerprint": "g"}
+    waits = "SELECT count(*) FROM pg_locks WHERE relation = 'embedding_next'::regclass AND NOT granted"
+    with semmem.connect(store_url, embedder="none", pool_size=3) as mem, ThreadPoolExecutor(2) as threads:
+        remember(mem, 0, 2)
+        if way == "drop_staging":
+            mem.store.vectors.open_staging({**other, "name": "before"})
+        with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as backup:
+            backup.execute(_STAGED)  # it keeps the table until its end
+            begun = threads.submit(getattr(mem.store.vectors, way), *([other] if way == "open_staging" else []))
+            while sql(mem, waits) != [(1,)]:
+                assert not begun.done()
+            forgotten = threads.submit(mem.forget, "m1")
+            done = wait([forgotten], 20).done
+            assert not begun.done()
+        assert begun.result(60) == ((0, None) if way == "open_staging" else "before")
+        assert forgotten in done
 
 
 @pytest.mark.slow
