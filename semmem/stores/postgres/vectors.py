@@ -299,7 +299,8 @@ class PostgresVectors:
                 _add(connection, rows, STAGING, "")  # no row lock: who forgets now waits for us, and deletes then
             erase(connection)
             swap(connection)
-            connection.execute(_SQL["staging_adopt"])
+            # also where a probe has forgotten meanwhile which one it was
+            connection.execute(_SQL["meta_set"], {"key": "embedder", "value": Jsonb(dict(identity))})
             connection.execute(_SQL["meta_drop"], {"key": "embedder_next"})
             return len(late)
 

@@ -240,10 +240,11 @@ class SqliteVectors:
                 "staging_empty_place",
                 "staging_move",
                 "staging_clear",
-                "staging_named",
                 "staging_counted",
             ):
                 connection.execute(_SQL[statement])
+            # also where a probe has forgotten meanwhile which one it was
+            connection.execute(_SQL["meta_set"], {"key": "embedder", "value": json.dumps(dict(identity))})
             connection.execute(_SQL["meta_drop"], {"key": _NEXT})
             erase(connection)
             return len(late)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from semmem.model.store import Store, graph_of
@@ -30,6 +31,18 @@ class Vectors:
             store.vectors.release_embedder()
             assert store.vectors.embedder() == left, id
         assert graph_of(store).reextraction() == {"namespace": "n", "ord": 4}
+
+    @pytest.mark.needs("dense")
+    def test_a_rebuild_fills_the_store_although_its_first_embedder_is_forgotten_meanwhile(self, store: Store) -> None:
+        write(store, {"id": "a"})  # no vector yet, so a probe that began first forgets what it has claimed
+        store.vectors.claim_embedder({"name": "one", "dimensions": 3, "fingerprint": "f"})
+        other = {"name": "two", "dimensions": 3, "fingerprint": "g"}
+        with store.vectors.rebuilding():
+            store.vectors.open_staging(other)
+            store.vectors.release_embedder()
+            assert store.vectors.embedder() is None
+            assert store.vectors.swap_staging(other, lambda memories: [np.eye(3)[0] for _ in memories], None) == 1
+        assert store.vectors.embedder() == other
 
     @pytest.mark.needs("dense")
     def test_what_has_no_vector_of_the_next_embedder_is_listed_page_by_page(self, store: Store) -> None:

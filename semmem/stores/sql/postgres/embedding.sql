@@ -230,10 +230,6 @@ ALTER INDEX embedding_before_pkey RENAME TO embedding_next_pkey;
 ALTER INDEX embedding_before_rest RENAME TO embedding_next_rest;
 TRUNCATE embedding_next;
 
--- staging_adopt --
--- Record that the embedder of the staging vectors fills the store.
-UPDATE meta SET value = (SELECT value FROM meta WHERE key = 'embedder_next') WHERE key = 'embedder';
-
 -- rebuild_lock --
 -- Lock out other rebuilds for as long as the connection lives.
 SELECT pg_try_advisory_lock(hashtextextended('semmem rebuild', 0));

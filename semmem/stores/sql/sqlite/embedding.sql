@@ -90,10 +90,6 @@ DELETE FROM embedding;
 -- Put the vectors of the next embedder in their place.
 INSERT INTO embedding (row, vector) SELECT row, vector FROM embedding_next ORDER BY row;
 
--- staging_named --
--- Record that the next embedder fills the store.
-UPDATE meta SET value = (SELECT value FROM meta WHERE key = 'embedder_next') WHERE key = 'embedder';
-
 -- staging_counted --
 -- Advance the sequence number in every namespace: recalls read other vectors.
 UPDATE namespace SET revision = revision + 1;
