@@ -9,7 +9,7 @@ from typing import NamedTuple
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.history import DEEPEST, MADE_BY, Link
 
-__all__ = ["Linking", "fates_of", "linking", "types_of"]
+__all__ = ["Linking", "fates_of", "left_alone", "linking", "types_of"]
 
 
 class Linking(NamedTuple):
@@ -57,6 +57,16 @@ def linking(
             raise error
     removals = {pair for pair in stored if pair[1] not in chains.older.get(pair[0], ())}
     return Linking(list(links.values()), sorted(removals))
+
+
+def left_alone(rows: Iterable[Link], ids: Collection[str]) -> set[str]:
+    """Return which memories, of those ``ids`` that exist, cannot be linked because the one at the other end does not.
+
+    They are to be compared again: a memory keeps what it contradicts and what contradicts it apart, and where it goes
+    before it is linked, no link tells afterwards what it kept apart.
+    """
+    changes = ((row.from_id, row.to_id) for row in rows if row.type in ("contradicts", "supersedes"))
+    return {id for ends in changes if not all(end in ids for end in ends) for id in ends if id in ids}
 
 
 def fates_of(additions: Iterable[tuple[str, str, str]], removals: Iterable[tuple[str, str, str]]) -> dict[str, str]:

@@ -5,8 +5,9 @@ transaction that stores a memory notes that it is still to be compared, if anoth
 transaction that makes its links removes the note. So the note stays if the process ends between the two, or if the
 links cannot be made: ``maintain`` compares what is noted at once, and so does, after WAITING_S, the next write of the
 namespace that has something to compare. Work after the commit never raises. A memory that gets another text or is
-forgotten loses the links that semmem made, and the memories at their other ends are noted in the same way. Sensitive
-memories and turns of a conversation are compared with nothing.
+forgotten loses the links that semmem made, and the memories at their other ends are noted in the same way; so are those
+at the ends of links that cannot be made because it went meanwhile. Sensitive memories and turns of a conversation are
+compared with nothing.
 """
 
 from __future__ import annotations

@@ -354,6 +354,42 @@ def test_maintain_compares_what_was_not_and_does_nothing_twice(
     assert links(mem, "new", space) == {("last", "contradicts", "new")}
 
 
+@pytest.mark.parametrize("change", ["forget", "forget for good", "say something else"])
+@pytest.mark.parametrize("by", ["its writer", "maintain"])
+def test_what_a_memory_kept_apart_is_linked_where_it_goes_meanwhile(
+    open_mem: Callable[..., semmem.Semmem],
+    mem: semmem.Semmem,
+    space: str,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+    by: str,
+) -> None:
+    texts = {"old": "Ana lives in Lisbon.", "between": "Ana moved to Porto.", "new": "Ana moved to Ghent."}
+    items = [{"id": id, "text": text} for id, text in texts.items()]
+    compared = type(mem.store.life).compared
+    mem.maintain()
+    with open_mem(on_contradiction="ignore") as other, monkeypatch.context() as patch:
+
+        def late(*given: Any) -> Any:
+            patch.setattr(type(mem.store.life), "compared", compared)
+            if change == "say something else":
+                other.update("between", text="It rains.", namespace=space)
+            else:
+                other.forget("between", hard=change == "forget for good", namespace=space)
+            return compared(*given)
+
+        if by == "maintain":
+            other.remember_many(items, namespace=space)
+        patch.setattr(type(mem.store.life), "compared", late)
+        if by == "maintain":
+            mem.maintain()
+        else:
+            mem.remember_many(items, namespace=space)
+    mem.maintain()
+    assert links(mem, "new", space) == {("new", "contradicts", "old")}
+    assert "compared" not in mem.maintain()
+
+
 def _fail(*_: Any, **__: Any) -> None:
     raise StoreError("The store is away.")
 

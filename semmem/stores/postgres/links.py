@@ -32,7 +32,7 @@ from semmem.model.history import (
 )
 from semmem.model.types import LinkType, Undecided
 from semmem.stores.batch import rows_by_namespace
-from semmem.stores.link_rules import Linking, fates_of, linking
+from semmem.stores.link_rules import Linking, fates_of, left_alone, linking
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import on_nodes, pipelined, sent
 from semmem.stores.postgres.encoding import memory_of
@@ -84,7 +84,7 @@ def link(connection: Connection, namespace: str, rows: Sequence[Link], *, skip: 
 
     With ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as ``link_rules.linking`` does.
     """
-    links = _linked(connection, {namespace: rows}, skip=skip)[namespace]
+    links = _linked(connection, {namespace: rows}, skip=skip)[0][namespace]
     if skip or not links:
         return links
     ids = sorted({row.from_id for row in rows})
@@ -99,10 +99,11 @@ def _linked(
     *,
     skip: bool,
     began: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
-) -> dict[str, Sequence[Link]]:
-    """Link memories of some namespaces, which are in order; return the links made in each. See ``link``.
+) -> tuple[dict[str, Sequence[Link]], dict[str, set[str]]]:
+    """Link memories of some namespaces, which are in order; return the links made in each, and what is ``left_alone``.
 
-    A memory whose text did not begin when ``began`` says, by namespace and id, counts as one that does not exist.
+    See ``link``. A memory whose text did not begin when ``began`` says, by namespace and id, counts as one that does
+    not exist.
     """
     sent(connection, "namespace_own", ((namespace, {}) for namespace in each))
     ends = {n: sorted({id for row in rows for id in (row.from_id, row.to_id)}) for n, rows in each.items()}
@@ -110,12 +111,14 @@ def _linked(
     over = {n: over for n, rows in each.items() if (over := [row for row in rows if row.type == "supersedes"])}
     around = sent(connection, "link_order", ((n, _columns(rows, "from_id", "to_id")) for n, rows in over.items()))
     made: dict[str, Linking] = {}
+    alone: dict[str, set[str]] = {}
     for namespace, rows in each.items():
         times = began.get(namespace, {})
         stored_ids = {id for id, at in there[namespace].fetchall() if times.get(id, at) == at}
         order = around[namespace].fetchall() if namespace in around else ()
         one = linking(namespace, rows, stored_ids, order, skip=skip)
         made[namespace] = one if one.links else Linking(())
+        alone[namespace] = left_alone(rows, stored_ids)
     with pipelined(connection):
         for namespace, one in made.items():
             for from_id, to_id in one.lifted:
@@ -129,7 +132,7 @@ def _linked(
             removals = [(newer, "supersedes", older) for newer, older in made[namespace].lifted]
             if rows_ or removals:
                 send_change(connection, namespace, _NOTHING, fates_of(rows_, removals))
-    return {namespace: one.links for namespace, one in made.items()}
+    return {namespace: one.links for namespace, one in made.items()}, alone
 
 
 _LINK_COLUMNS = {"from_id": "from_ids", "type": "types", "to_id": "to_ids", "since": "since", "made_by": "made_by"}
@@ -144,14 +147,17 @@ def _columns(rows: Sequence[Link], *fields: str) -> dict[str, list[Any]]:
 def compared(connection: Connection, each: Mapping[str, Comparison]) -> frozenset[str]:
     """Store the links of memories, and that they were compared; return the namespaces where others wait.
 
-    See LifeStore.
+    So do those that were compared with one that is gone or says something else by now. See LifeStore.
     """
+    alone: Mapping[str, set[str]] = {}
     if links := {namespace: one.links for namespace, one in each.items() if one.links}:
-        _linked(connection, links, skip=True, began={namespace: one.began for namespace, one in each.items()})
+        _, alone = _linked(connection, links, skip=True, began={n: one.began for n, one in each.items()})
     row_ids = ((n, np.fromiter(one.row_ids, np.int64, len(one.row_ids))) for n, one in each.items())
     which = ((namespace, {"ords": some, "seconds": WAITING_S}) for namespace, some in row_ids)
     done = sent(connection, "comparison_done", which)
-    return frozenset(namespace for namespace, cursor in done.items() if only(cursor)[0])
+    again = {namespace: sorted(ids) for namespace, ids in alone.items() if ids}
+    sent(connection, "comparison_again", ((namespace, {"ids": ids}) for namespace, ids in again.items()))
+    return frozenset(again).union(namespace for namespace, cursor in done.items() if only(cursor)[0])
 
 
 def part(connection: Connection, namespace: str, ids: Collection[str]) -> None:

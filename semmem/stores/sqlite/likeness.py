@@ -131,6 +131,11 @@ def long_ago() -> int:
     return microsecond(datetime.now(UTC)) - int(WAITING_S * 1e6)
 
 
+def note_again(connection: sqlite3.Connection, namespace: str, ids: Collection[str]) -> None:
+    """Note that memories are to be compared again."""
+    connection.execute(_SQL["comparison_again"], {"namespace": namespace, "ids": json.dumps(sorted(ids))})
+
+
 def note_around(connection: sqlite3.Connection, namespace: str, ids: Collection[str]) -> None:
     """Note that what semmem has linked with some memories, which go or say something else, is to be compared again."""
     connection.execute(_SQL["comparison_around"], {"namespace": namespace, "ids": json.dumps(sorted(ids))})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from semmem.model.exchange import CandidateMetadata, RowIds, placed
 from semmem.model.history import DEEPEST, MOST_LINKS, Comparison, Link, Newer, PendingComparison, Similar
 from semmem.model.types import LinkType, Undecided
-from semmem.stores.link_rules import fates_of, linking
+from semmem.stores.link_rules import fates_of, left_alone, linking
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite import likeness
 from semmem.stores.sqlite.write import at_microsecond, count_change, memory_of, microsecond
@@ -38,9 +38,7 @@ def link(
     With ``skip``, forbidden links are left out. A memory whose text did not begin when ``began`` says, by id, counts as
     one that does not exist. Raises NotFound and InvalidInput as ``link_rules.linking`` does.
     """
-    ids = _json({row.from_id for row in rows} | {row.to_id for row in rows})
-    there = connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})
-    stored_ids = {id for id, at in there if began.get(id, at / 1e6) == at / 1e6}
+    stored_ids = _there(connection, namespace, rows, began)
     over = [row for row in rows if row.type == "supersedes"]
     ends = {"from_ids": _json({row.from_id for row in over}), "to_ids": _json({row.to_id for row in over})}
     order = connection.execute(_SQL["link_order"], {"namespace": namespace, **ends}).fetchall() if over else ()
@@ -66,6 +64,15 @@ def link(
         one.key: one for one in (_link(namespace, row) for row in connection.execute(_SQL["link_list"], parameters))
     }
     return [stored[row.key] for row in rows if row.key in stored]
+
+
+def _there(
+    connection: sqlite3.Connection, namespace: str, rows: Sequence[Link], began: Mapping[str, float]
+) -> set[str]:
+    """Return which of the memories to link exist; see ``link``."""
+    ids = _json({row.from_id for row in rows} | {row.to_id for row in rows})
+    there = connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})
+    return {id for id, at in there if began.get(id, at / 1e6) == at / 1e6}
 
 
 def _now() -> int:
@@ -150,9 +157,13 @@ class SqliteLinks:
         def work(connection: sqlite3.Connection) -> Collection[str]:
             waiting = []
             for namespace, one in each.items():
+                alone = left_alone(one.links, _there(connection, namespace, one.links, one.began))
                 if one.links:
                     link(connection, namespace, one.links, skip=True, began=one.began)
-                if likeness.mark_compared(connection, namespace, one.row_ids):
+                is_waited = likeness.mark_compared(connection, namespace, one.row_ids)
+                if alone:
+                    likeness.note_again(connection, namespace, alone)
+                if alone or is_waited:
                     waiting.append(namespace)
             return waiting
 

@@ -234,6 +234,13 @@ WITH gone AS (DELETE FROM uncompared WHERE namespace = %(namespace)s AND ord = A
 SELECT EXISTS (SELECT FROM uncompared WHERE namespace = %(namespace)s AND ord <> ALL(%(ords)s)
                AND at <= now() - make_interval(secs => %(seconds)s));
 
+-- comparison_again --
+-- Note memories that are to be compared again at once.
+INSERT INTO uncompared (namespace, ord, at)
+SELECT %(namespace)s, m.ord, 'epoch'::timestamptz FROM memory m
+WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0 AND NOT m.sensitive
+ON CONFLICT (namespace, ord) DO UPDATE SET at = excluded.at;
+
 -- comparison_forget --
 -- Delete the notes of removed memories.
 DELETE FROM uncompared WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);

@@ -108,6 +108,13 @@ DELETE FROM uncompared WHERE namespace = :namespace AND ord IN (SELECT value FRO
 -- Delete the note of a removed memory, by its row.
 DELETE FROM uncompared WHERE (namespace, ord) IN (SELECT namespace, ord FROM memory WHERE row = :row);
 
+-- comparison_again --
+-- Note memories that are to be compared again at once.
+INSERT INTO uncompared (namespace, ord, at)
+SELECT :namespace, m.ord, 0 FROM memory AS m
+WHERE m.namespace = :namespace AND m.id IN (SELECT value FROM json_each(:ids)) AND m.part = 0 AND NOT m.sensitive
+ON CONFLICT (namespace, ord) DO UPDATE SET at = excluded.at;
+
 -- comparison_around --
 -- Note the memories that semmem linked with some that are removed or get another text, to be compared again.
 INSERT INTO uncompared (namespace, ord, at)
