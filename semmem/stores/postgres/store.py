@@ -447,6 +447,7 @@ class PostgresStore(Pooled):
         """Set and unset search settings of one namespace, all or none; later recalls use them."""
 
         def work(connection: Connection) -> None:
+            connection.execute(_SQL["setting_hold"], {"namespace": namespace})
             connection.execute(_SQL["setting_unset"], {"namespace": namespace, "names": sorted(unset)})
             for name, value in sorted(changes.items()):
                 parameters = {"namespace": namespace, "name": name, "value": Jsonb(value)}

@@ -275,6 +275,28 @@ def test_settings_and_limits_that_change_during_a_rename_go_along(mem: Semmem, m
     assert (mem.namespace_limits("new").most_memories, mem.namespace_limits("old").most_memories) == (99, None)
 
 
+def test_a_setting_that_is_made_while_the_new_name_is_opened_is_not_lost(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.remember("Owl 1.", namespace="old")
+    mem.configure(namespace="old", weights={"lexical": 2})
+    erase, waits = namespaces.erase, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with ThreadPoolExecutor(1) as other:
+        begun = list[Any]()
+
+        def late(*given: Any) -> None:  # the settings are read, and not deleted yet
+            begun.append(other.submit(mem.configure, namespace="old", weights={"dense": 3}))
+            while not begun[0].done() and sql(mem, waits) == [(0,)]:
+                pass
+            erase(*given)
+
+        monkeypatch.setattr(namespaces, "erase", late)
+        moved(mem, stay=False)
+        begun[0].result(60)
+    assert mem.settings_of(namespace="new") == {"weights.lexical": 2}
+    assert mem.settings_of(namespace="old") == {"weights.dense": 3}
+
+
 @pytest.mark.nodes
 def test_a_copy_is_of_one_moment_and_writers_go_on(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
     full(mem, "old")

@@ -3,6 +3,10 @@
 SELECT namespace, name, value FROM namespace_setting
 WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s ORDER BY namespace, name;
 
+-- setting_hold --
+-- Wait for the end of a rename or the beginning of a drop, which take the settings: they take all of a change, or nothing.
+SELECT FROM namespace WHERE namespace = %(namespace)s FOR KEY SHARE;
+
 -- setting_set --
 -- Set a search setting of a namespace; the last writer wins.
 INSERT INTO namespace_setting (namespace, name, value, changed_at) VALUES (%(namespace)s, %(name)s, %(value)s, now())
