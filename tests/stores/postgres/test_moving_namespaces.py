@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.model.history import Access
 from semmem.model.types import Filters
-from semmem.stores.postgres import connection
+from semmem.stores.postgres import connection, life
 from semmem.stores.postgres.moving import namespaces
 from tests.stores.audit import check, sql
 from tests.stores.namespaces import full, namespace_answers
@@ -295,6 +297,37 @@ def test_a_setting_that_is_made_while_the_new_name_is_opened_is_not_lost(
         begun[0].result(60)
     assert mem.settings_of(namespace="new") == {"weights.lexical": 2}
     assert mem.settings_of(namespace="old") == {"weights.dense": 3}
+
+
+def test_accesses_that_were_being_written_when_a_rename_began_leave_nothing_in_the_old_name(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.remember("Owl 1.", id="m1", namespace="old")
+    lock, locked, goes_on = life.locked_rows, threading.Event(), threading.Event()
+
+    def slow(*given: Any) -> Any:
+        rows = lock(*given)
+        locked.set()
+        assert goes_on.wait(60)
+        return rows
+
+    monkeypatch.setattr(life, "locked_rows", slow)
+    ran = at(monkeypatch, 0, lambda: None)
+    transaction = namespaces._transaction
+
+    def stepped(pool: Any, what: Any) -> Any:
+        if "_open" in ran[:-2]:  # the first of its tables was emptied
+            goes_on.set()
+        return transaction(pool, what)
+
+    monkeypatch.setattr(namespaces, "_transaction", stepped)
+    with ThreadPoolExecutor(1) as other:
+        counted = other.submit(mem.store.life.count_accesses, "old", {"m1": Access(3, datetime.now(UTC))})
+        assert locked.wait(60)
+        moved(mem, stay=False)
+        assert counted.result(60) == 1
+    assert sql(mem, "SELECT count(*) FROM access WHERE namespace = 'old'") == [(0,)]
+    assert mem.rename_namespace("new", "old") == 1
 
 
 @pytest.mark.nodes

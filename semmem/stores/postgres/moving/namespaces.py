@@ -47,6 +47,9 @@ _PAUSE_S = 0.05
 _OWN = ("namespace", "change", "namespace_setting", "meta", "access_key", "answered")
 """Tables that are not copied row by row: counts, changes, which are recorded anew, and settings, which are few."""
 
+_LAST = "access"
+"""The table that is emptied last: who writes accesses locks the memories alone, so it may get rows until these go."""
+
 
 def move(pool: Pooled, old: str, new: str, *, stay: bool) -> int:
     """Rename the namespace ``old`` to ``new``, or copy it where ``stay`` is true; return how many memories it has.
@@ -192,6 +195,7 @@ def _finish(pool: Pooled, connection: Connection, name: str) -> bool:
     where = {"namespace": name, "limit": AT_ONCE, "state": row[0]}
     if row[0] != "moving":
         tables = [table for table in postgres_tables.tables(connection) if table.name not in _OWN]
+        tables.sort(key=lambda table: table.name == _LAST)
         steps: list[str | sql.Composed] = [_filled("moved_some", table) for table in tables]
         for statement in (*steps, _SQL["moved_change"]):
             work = partial(_execute, statement=statement, parameters=where)
