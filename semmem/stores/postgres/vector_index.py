@@ -209,8 +209,8 @@ def _given_up(connection: Connection, table: str) -> bool:
 def _take_in(connection: Connection, namespaces: Collection[str], table: str) -> None:
     for namespace in namespaces:
         parameters = {"namespace": namespace, "limit": _TAKEN_IN}
-        while connection.execute(_SQL["embedding_take_in"].format(table=table), parameters).rowcount == _TAKEN_IN:
-            pass
+        while connection.execute(_SQL["embedding_take_in"].format(table=table), parameters).rowcount:
+            pass  # one that finds fewer may be followed by others: of those that it found, some have gone meanwhile
 
 
 def _held(connection: Connection, table: str) -> int:

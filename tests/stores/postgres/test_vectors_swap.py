@@ -519,6 +519,23 @@ def test_writers_wait_while_the_last_copies_are_made_and_readers_do_not(
         assert staging.replace(connection)
 
 
+def test_a_vector_that_goes_while_others_are_inserted_into_the_index_keeps_none_of_these_out(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "_TAKEN_IN", 10)
+    with semmem.connect(store_url, embedder="none", pool_size=3) as mem, ThreadPoolExecutor(1) as other:
+        remember(mem, 0, 300)
+        mem.maintain()
+        remember(mem, 300, 330)
+        with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as forgetter:
+            forgetter.execute("DELETE FROM embedding WHERE ord = (SELECT ord FROM memory WHERE id = 'm303')")
+            maintained = other.submit(mem.maintain)
+            while sql(mem, "SELECT count(*) FROM pg_locks WHERE NOT granted") != [(1,)]:
+                assert not maintained.done()
+        maintained.result(60)
+        assert sql(mem, "SELECT count(*) FROM embedding WHERE NOT indexed") == [(0,)]
+
+
 def test_where_the_copies_find_no_room_the_index_is_filled_one_by_one(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
