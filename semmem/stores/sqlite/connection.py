@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import sqlite3
 import threading
 import time
@@ -67,7 +66,6 @@ _REBUILD = "rebuild"
 """The lock of a rebuild."""
 REQUEST = "request-"
 """The beginning of the name of the lock of a request that is done once; behind it are 16 hexadecimal digits."""
-_LOCK_FILES = f"-({_REBUILD}|{REQUEST}[0-9a-f]{{16}})"
 _LOOKS, _LOOK_S = 5, 0.002
 """How often a lock is tried that somebody may just be looking at, and the seconds between."""
 
@@ -242,10 +240,9 @@ class Filed:
         """
         if self._path is None:
             return
-        name = re.compile(re.escape(self._path.name) + _LOCK_FILES)
         with suppress(OSError):  # a folder whose files may not be listed
             for path in self._path.parent.iterdir():
-                if name.fullmatch(path.name):
+                if path.name.startswith(f"{self._path.name}-") and _is_lock(path.name[len(self._path.name) + 1 :]):
                     _remove_left(path)
 
     @contextmanager
@@ -460,6 +457,12 @@ def _locked_file(path: Path) -> int | None:
             break
         # the holder of the lock, or maintain, removed the file after it was opened here
     return None
+
+
+def _is_lock(name: str) -> bool:
+    """Return whether ``name``, which stands behind that of a database file, is that of one of its locks."""
+    number = name.removeprefix(REQUEST)
+    return name == _REBUILD or (number != name and len(number) == 16 and set(number) <= set("0123456789abcdef"))
 
 
 def _remove_left(path: Path) -> None:
