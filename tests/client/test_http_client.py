@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -538,39 +537,6 @@ def test_what_a_url_would_leave_out_or_say_otherwise_is_refused_as_it_is_where_t
         sentences.append((type(refused.value), str(refused.value)))
     assert sentences[0] == sentences[1]
     assert pair.local.stats().memories == len(NOTES)
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (
-            lambda mem: mem.recall("tea", limit=10.0),
-            "limit must be from 1 to 1000, not 10.0; write a whole number, such as limit=10.",
-        ),
-        (
-            lambda mem: mem.recall("tea", token_budget=300.0),
-            "token_budget must be a whole number of tokens, 1 or more, not 300.0.",
-        ),
-        (
-            lambda mem: mem.remember("Tea.", session="s", position=3.0),
-            "position must be a whole number of at most 63 bits, not 3.0.",
-        ),
-        (
-            lambda mem: mem.namespace_limits("default", most_memories=7.0),
-            "most_memories must be a whole number, or 0 for no limit, not 7.0.",
-        ),
-    ],
-    ids=["limit", "token_budget", "position", "most_memories"],
-)
-def test_a_number_with_a_fraction_is_no_whole_one_here_or_there(call: Callable[[Any], Any], sentence: str) -> None:
-    with (
-        semmem.connect("sqlite::memory:", embedder="none") as local,
-        serving(local) as url,
-        semmem.connect(url) as remote,
-    ):
-        for mem in (local, remote):
-            with pytest.raises(InvalidInput, match=rf"^{re.escape(sentence)}$"):
-                call(mem)
 
 
 def test_a_switch_of_a_memory_that_is_none_is_the_same_as_none_given_here_and_there() -> None:

@@ -67,7 +67,7 @@ async def read_arguments(route: Route, request: Request, limits: Limits, base: R
             raise InvalidInput(f"The body of {route.name} must be a JSON object of its arguments.")
         if "namespace" in query_and_body and "namespace" in members:
             raise InvalidInput("namespace is in the URL and in the body; give it once.")
-        query_and_body |= {n: _integral(value) if n in RECIPE_SETTINGS else value for n, value in members.items()}
+        query_and_body |= {name: _whole(name, value) for name, value in members.items()}
     if twice := next((name for name in query_and_body if name in arguments), None):
         raise InvalidInput(f"{twice!r} is in the path of the URL; leave it out of the arguments.")
     check_names(route, query_and_body)
@@ -77,11 +77,14 @@ async def read_arguments(route: Route, request: Request, limits: Limits, base: R
     return arguments
 
 
-def _integral(value: Any) -> Any:
-    """Return a search setting in which numbers such as 10.0 are 10, as JSON Schema reads them, within it too.
+def _whole(name: str, value: Any) -> Any:
+    """Return a number such as 10.0 as JSON Schema reads it where a whole one is wanted: as 10."""
+    wants_whole = name in RECIPE_SETTINGS or ARGUMENTS.get(name, ({}, ""))[0].get("type") == "integer"
+    return _integral(value) if wants_whole else value
 
-    Whether any other argument is a whole number is for the facade to say.
-    """
+
+def _integral(value: Any) -> Any:
+    """Return a value in which numbers such as 10.0 are 10, in lists and objects too."""
     if isinstance(value, dict):
         return {name: _integral(one) for name, one in value.items()}
     if isinstance(value, list):

@@ -125,7 +125,7 @@ def test_a_recipe_that_is_sent_whole_takes_what_one_with_changes_takes(http: htt
         assert answer.json().get("detail", "").startswith(sentence)
 
 
-def test_a_whole_number_of_a_search_setting_may_be_written_with_a_fraction_of_zero(http: httpx.Client) -> None:
+def test_a_whole_number_may_be_written_with_a_fraction_of_zero(http: httpx.Client) -> None:
     http.post("/v1/memories", json={"text": "The key is red."})
     recipe = {"headroom": 2.0, "depths": {"lexical": 10.0}, "graph": {"hops": 2.0}}
     assert http.post("/v1/recall", json={"query": "key", "recipe": recipe}).status_code == 200
