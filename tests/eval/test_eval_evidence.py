@@ -254,7 +254,7 @@ OF_BEFORE = {
     "ingest": "what each idea about ingest gave, timed by hand on a busy machine; only ratios are meant",
     "scale-nodes": "of python -m eval.scale_nodes, of no corpus; record 0099 says on what machine",
     "mixed": "of python -m eval bench mixed, of no corpus; its file has the plan and the commit; record 0104",
-    "mixed-million": "the same over a million memories, for five minutes; record 0104",
+    "mixed-million": "the same over a million memories, two turns of four minutes; record 0104",
     "mixed-hour": "the same for an hour, semmem alone; record 0104",
     "mixed-hour-later": "the same for an hour, once namespaces were saved beside their writers; record 0104",
     "mixed-hours": "the same for an hour at a later commit, semmem alone so far; record 0104",

@@ -425,6 +425,40 @@ def test_a_run_that_is_killed_leaves_no_load_and_no_upkeep_behind(tmp_path: Path
         assert time.monotonic() - start < 50
 
 
+_ENDS = """
+import os, signal
+from pathlib import Path
+from eval.bench.mixed.load import Plan
+from eval.bench.mixed.run import _Failed, _in_process
+
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def ended(*_):
+    os._exit(3)
+
+if __name__ == "__main__":
+    for phase in (killed, ended):
+        try:
+            _in_process(phase, "semmem", Plan(), Path("nowhere"), 600)
+        except _Failed as error:
+            print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_system_whose_process_is_killed_or_ends_is_said_to_have_done_so(tmp_path: Path) -> None:
+    (tmp_path / "run.py").write_text(_ENDS, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, tmp_path / "run.py"], capture_output=True, cwd=tmp_path, env=environment, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [
+        "was killed by the system, as where a process needs more memory than there is.",
+        "ended with the exit code 3 and said nothing.",
+    ]
+
+
 def test_growth_is_counted_from_the_second_look_and_has_the_servers_in_it() -> None:
     looks = [{"s": float(s), "process_mb": a, "server_mb": b} for s, a, b in ((0, 50, 10), (1, 80, 20), (2, 85, 23))]
     assert load._grown(looks) == 8.0

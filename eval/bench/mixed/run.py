@@ -7,6 +7,7 @@ import math
 import os
 import platform
 import shutil
+import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -149,7 +150,7 @@ def _in_process(phase: Phase, name: str, plan: Plan, folder: Path, patience_s: f
         process.join(60)
     except EOFError:
         process.join()
-        raise _Failed(f"ended with the exit code {process.exitcode} and said nothing.") from None
+        raise _Failed(_silent_end(process.exitcode)) from None
     finally:
         process.kill()
         process.join()
@@ -159,6 +160,12 @@ def _in_process(phase: Phase, name: str, plan: Plan, folder: Path, patience_s: f
     if isinstance(answer, str):
         raise _Failed(answer)
     return answer
+
+
+def _silent_end(exit_code: int | None) -> str:
+    if exit_code == -signal.SIGKILL:
+        return "was killed by the system, as where a process needs more memory than there is."
+    return f"ended with the exit code {exit_code} and said nothing."
 
 
 def _answer(sender: Connection, phase: Phase, name: str, plan: Plan, folder: Path) -> None:
