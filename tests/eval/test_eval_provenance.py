@@ -86,9 +86,11 @@ def test_a_result_or_a_record_that_was_written_makes_no_code_doubtful(tmp_path: 
 
     git("init")
     assert commit_of(tmp_path) is None  # nothing is committed
-    for name in ("semmem", "eval/results", "adr"):
+    for name in ("semmem", "eval/results", "tests/rank_cap", "adr"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "one.txt").write_text("as it is", encoding="utf-8")
+    differential = tmp_path / "tests" / "rank_cap" / "differential.json"
+    differential.write_text("{}", encoding="utf-8")
     git("add", "-A")
     git("commit", "-m", "one")
     commit = commit_of(tmp_path)
@@ -96,6 +98,7 @@ def test_a_result_or_a_record_that_was_written_makes_no_code_doubtful(tmp_path: 
     (tmp_path / "eval" / "results" / "one.txt").write_text("another", encoding="utf-8")
     (tmp_path / "eval" / "mutants-drawn.json").write_text("{}", encoding="utf-8")  # the record of one room
     (tmp_path / "adr" / "two.txt").write_text("another", encoding="utf-8")
+    differential.unlink()  # as it is before all cases are gone through again
     assert commit_of(tmp_path) == commit
     (tmp_path / "semmem" / "two.txt").write_text("new, and in no commit", encoding="utf-8")
     assert commit_of(tmp_path) == f"{commit}-dirty"
