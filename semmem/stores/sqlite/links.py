@@ -29,16 +29,15 @@ def link(
     connection: sqlite3.Connection,
     namespace: str,
     rows: Sequence[Link],
+    stored_ids: Collection[str],
     *,
-    skip: bool = False,
-    began: Mapping[str, float] = MappingProxyType({}),
+    skip: bool,
 ) -> Sequence[Link]:
-    """Link memories of one namespace, all of ``rows`` or none; return the stored links.
+    """Link memories of one namespace, of which ``_there`` returned ``stored_ids``; return the stored links.
 
-    With ``skip``, forbidden links are left out. A memory whose text did not begin when ``began`` says, by id, counts as
-    one that does not exist. Raises NotFound and InvalidInput as ``link_rules.linking`` does.
+    All of ``rows`` are linked or none; with ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as
+    ``link_rules.linking`` does.
     """
-    stored_ids = _there(connection, namespace, rows, began)
     over = [row for row in rows if row.type == "supersedes"]
     ends = {"from_ids": _json({row.from_id for row in over}), "to_ids": _json({row.to_id for row in over})}
     order = connection.execute(_SQL["link_order"], {"namespace": namespace, **ends}).fetchall() if over else ()
@@ -67,9 +66,15 @@ def link(
 
 
 def _there(
-    connection: sqlite3.Connection, namespace: str, rows: Sequence[Link], began: Mapping[str, float]
+    connection: sqlite3.Connection,
+    namespace: str,
+    rows: Sequence[Link],
+    began: Mapping[str, float] = MappingProxyType({}),
 ) -> set[str]:
-    """Return which of the memories to link exist; see ``link``."""
+    """Return which of the memories to link exist.
+
+    One whose text did not begin when ``began`` says, by id, counts as one that does not.
+    """
     ids = _json({row.from_id for row in rows} | {row.to_id for row in rows})
     there = connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})
     return {id for id, at in there if began.get(id, at / 1e6) == at / 1e6}
@@ -87,7 +92,9 @@ class SqliteLinks:
 
     def link(self, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
         """Link memories of one namespace in one transaction; see the function ``link``."""
-        return self._file._writing(lambda c: link(c, namespace, rows, skip=skip)) if rows else ()
+        if not rows:
+            return ()
+        return self._file._writing(lambda c: link(c, namespace, rows, _there(c, namespace, rows), skip=skip))
 
     def unlink(self, namespace: str, from_id: str, type: str, to_id: str) -> bool:
         """Remove one link; return whether it existed."""
@@ -157,9 +164,11 @@ class SqliteLinks:
         def work(connection: sqlite3.Connection) -> Collection[str]:
             waiting = []
             for namespace, one in each.items():
-                alone = left_alone(one.links, _there(connection, namespace, one.links, one.began))
+                alone: set[str] = set()
                 if one.links:
-                    link(connection, namespace, one.links, skip=True, began=one.began)
+                    stored_ids = _there(connection, namespace, one.links, one.began)
+                    link(connection, namespace, one.links, stored_ids, skip=True)
+                    alone = left_alone(one.links, stored_ids)
                 is_waited = likeness.mark_compared(connection, namespace, one.row_ids)
                 if alone:
                     likeness.note_again(connection, namespace, alone)
