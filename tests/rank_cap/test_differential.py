@@ -151,7 +151,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_next_case_and_keeps_what_it_had
     assert capsys.readouterr().out == "100,000 of 100,000 cases, 1 contradictions\n"
     two, told = run([99_998, 99_999], worlds=WORLDS), json.loads(path.read_text(encoding="utf-8"))
     assert (told["cases"], told["contradictions"]) == (100_000, stopped["contradictions"])
-    assert told["commits"] == ["0123456789ab", COMMIT]
+    assert told["commits"] == ["0123456789ab", str(COMMIT)]
     assert told["seen"] == dict(two.seen + Counter({"guaranteed: in": 100_000}))
     assert told["hits"] == dict(two.hits + Counter({"by access": 3}))
     assert told["without data"] == 7 + two.without_data
