@@ -394,8 +394,18 @@ def _read(name: str, row: Setting, given: Mapping[str, Any], arguments: Mapping[
     try:
         return row.read(given[name])
     except Wrong as error:
-        must = str(error) if name in _SECRET else f"{error}, not {shown(given[name])}"
+        must = str(error) if name in _SECRET else f"{error}{_of_unit(name, str(error))}, not {shown(given[name])}"
         raise InvalidInput(f"The setting {name}{_place(name, arguments)} must be {must}.") from None
+
+
+_UNITS = {"mb": "megabytes", "s": "seconds", "days": "days"}
+"""The unit that a setting's last word stands for."""
+
+
+def _of_unit(name: str, must: str) -> str:
+    """Return the unit of a setting, for a value that is no number, such as 256MB or 1h."""
+    unit = _UNITS.get(name.rpartition("_")[2]) if must in ("a number", "a whole number") else None
+    return f" of {unit}" if unit else ""
 
 
 def _place(name: str, arguments: Mapping[str, Any]) -> str:

@@ -249,6 +249,22 @@ def test_a_variable_in_small_letters_names_the_file_of_settings_too(
     assert str(refused.value) == f"The setting pool_size ({file}, line 1) must be a whole number, not 'x'."
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "must"),
+    [
+        ("resident_mb", "256MB", "a whole number of megabytes"),
+        ("idle_stop_s", "1h", "a number of seconds"),
+        ("keep_changes_days", "90d", "a number of days"),
+        ("resident_mb", "-1", "at least 0"),
+        ("pool_size", "x", "a whole number"),
+    ],
+)
+def test_a_refused_quantity_names_its_unit(name: str, value: str, must: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Settings.load(**{name: value})
+    assert str(refused.value) == f"The setting {name} must be {must}, not '{value}'."
+
+
 def test_a_misspelt_variable_is_warned_of_once_and_its_neighbour_named(monkeypatch: pytest.MonkeyPatch) -> None:
     config._warn.cache_clear()
     monkeypatch.delenv("SEMMEM_EMBEDDER", raising=False)

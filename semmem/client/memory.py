@@ -839,10 +839,17 @@ class Semmem(ABC):
 
     @observed
     def maintain(self) -> Mapping[str, int]:
-        """Remove what has expired, derive stale memories again, merge segments, index vectors.
+        """Remove what has expired, derive stale memories again, pack the index, index vectors.
 
         Returns a count for each step, some only if they are not 0:
 
+        - ``expired``, ``kept``, ``forgotten``: memories that were removed because they expired, were older than
+          ``keep_days`` of their namespace, or were forgotten more than ``keep_forgotten_days`` ago
+        - ``versions``, ``changes``, ``recalls``, ``answers``, ``audit``: earlier versions of memories, and entries of
+          the log of changes, of the log of recalls, of the answers to repeated requests and of the audit log, that
+          were removed at the end of their time; ``emptied``: names of namespaces without memories that were removed
+        - ``folded``: new memories whose words and concepts went into the index; recalls find them before, too
+        - ``joined``: rows of the index that were packed into larger ones
         - ``rebuilt``: memories whose derived rows an older splitter, likeness or extractor had made, derived again
         - ``stale``: memories that still have such rows: another extractor made them, or they are in another language,
           not readable, or cut for an embedder that is not available

@@ -48,6 +48,31 @@ def test_a_file_that_resembles_no_other_is_asked_for_by_its_path_and_made_by_the
     assert run(["stats", "--url", url]) == 0
 
 
+def test_a_file_in_no_folder_is_refused_alike_by_what_reads_and_what_writes(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    url = f"sqlite://{tmp_path}/absent/notes.db"
+    for command in (["stats"], ["remember", "An owl in the oak."]):
+        assert run([*command, "--url", url]) == 2
+        assert capfd.readouterr().err == (
+            f"There is no folder {tmp_path}/absent for the SQLite file; create it first, or correct the path.\n"
+        )
+
+
+def test_counts_of_one_namespace_name_the_others_where_it_is_empty_and_say_whose_bytes_they_show(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    url = f"sqlite://{tmp_path}/notes.db"
+    with semmem.connect(url, embedder="none") as mem:
+        mem.remember("An owl in the oak.", id="owl", namespace="trees")
+    assert run(["stats", "-n", "trees", "--url", url]) == 0
+    assert " MiB of the whole store\n" in capfd.readouterr().out
+    assert run(["stats", "-n", "seas", "--url", url]) == 0
+    assert capfd.readouterr().out.split() == (
+        "No memory is in namespace seas. There are memories in namespace trees: say which with -n.".split()
+    )
+
+
 @pytest.mark.parametrize("file", ["absent.semmem", "text.semmem"])
 def test_a_restore_that_is_refused_starts_no_server_and_makes_no_folder(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, file: str

@@ -198,8 +198,11 @@ def stats(
         each = mem.namespaces() if plot is not None else ()
         counts = mem.stats(namespace=namespace, exact=exact or verify)
         hashes = mem.hashes(namespace=namespace) if verify else {}
+        others = _others(mem, [namespace]) if namespace and not counts.memories and not cli.json else ""
     answer = {**dataclasses.asdict(counts), "hashes": hashes} if verify else counts
-    cli.give(answer, lambda: _show_stats(cli, counts, hashes))
+    of_bytes = " of the whole store" if namespace else ""
+    empty = f"No memory is in namespace {namespace}.{others}"
+    cli.give(answer, lambda: cli.print_lines([empty]) if others else _show_stats(cli, counts, hashes, of_bytes))
     rows = [(one.name, {"memories": float(one.memories)}) for one in each if namespace in (None, one.name)]
     _draw(cli, plot, lambda: _pictured(rows))
 
@@ -275,7 +278,7 @@ _MEANT = {"parts": " of long memories", "pending": ": maintain merges them", "st
 """What a count says that its name does not."""
 
 
-def _show_stats(cli: CommandLine, counts: Stats, hashes: Mapping[str, NamespaceHash]) -> None:
+def _show_stats(cli: CommandLine, counts: Stats, hashes: Mapping[str, NamespaceHash], of_bytes: str) -> None:
     from semmem.model.serialization import plain
 
     values = plain(counts)
@@ -286,7 +289,7 @@ def _show_stats(cli: CommandLine, counts: Stats, hashes: Mapping[str, NamespaceH
         about = "about " if name in counts.estimated else ""
         shown = f"{about}{value:,}" if isinstance(value, int) else "none yet" if value is None else value
         if name == "bytes":
-            shown = "of the whole store alone" if value is None else f"{value / 2**20:,.1f} MiB"
+            shown = "of the whole store alone" if value is None else f"{value / 2**20:,.1f} MiB{of_bytes}"
         elif name == "nodes":
             shown = ", ".join(value)
         cli.out.print(f"{name:>10}  {shown}{_MEANT.get(name, '') if value else ''}")

@@ -138,7 +138,7 @@ def forget(
 
 
 def maintain(cli: CommandLine) -> None:
-    """Maintain the store: remove what has expired, derive stale memories again, merge segments, index vectors."""
+    """Maintain the store: remove what has expired, derive stale memories again, pack the index, index vectors."""
     from semmem.interfaces.cli.commands.doctor import unindexed
 
     with cli.connect() as mem:
