@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semmem.model.arrays import chosen, held, lookup, runs
-from semmem.model.exchange import CandidateMetadata
+from semmem.model.exchange import CandidateMetadata, Turn
 from semmem.model.process.forks import cached_property
 from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE, POSTING, ascending, mentions
 from semmem.stores.resident.coarse import Coarse, is_possible
 from semmem.stores.resident.turns import Turns
 from semmem.text.tokens import author_key
 
-__all__ = ["PER_MEMORY", "Beside", "Block", "Rows", "aligned", "lookup", "runs"]
+__all__ = ["PER_MEMORY", "Beside", "Block", "InSession", "Rows", "aligned"]
+
+InSession: TypeAlias = "tuple[int, int, str, int, Turn]"
+"""A turn behind what orders a session: position, microseconds since 1970, id and part."""
 
 PER_MEMORY = 280
 """Bytes of memory taken by one stored memory without its entries and its vector, as measured."""
@@ -272,24 +275,41 @@ class Block:
         """Return the positions of the memories of each session; memories without a session are left out."""
         return self.turns.places("session")
 
+    def session(self, name: str) -> Sequence[InSession]:
+        """Return the memories of a session in its order; made once, for the models of many states have one block."""
+        if (rows := self._sessions.get(name)) is None:
+            turns = self.turns
+            places = self.by_session.get(name, ())
+            rows = sorted((*turns.place(place), (turn := turns[place]).id, turn.part, turn) for place in places)
+            self._sessions[name] = rows
+        return rows
+
     @cached_property
-    def by_author(self) -> dict[str, list[int]]:
-        """Return the positions of the memories of each author, by author key."""
+    def _sessions(self) -> dict[str, Sequence[InSession]]:
+        """The sessions by name, filled as they are asked for."""
+        return {}
+
+    @cached_property
+    def by_author(self) -> dict[str, NDArray[np.int64]]:
+        """Return the positions of the memories of each author, ascending, by author key."""
         positions: dict[str, list[int]] = {}
         for author, places in self.turns.places("author").items():
             if key := author_key(author):
                 positions.setdefault(key, []).extend(places)
-        return {key: sorted(places) for key, places in positions.items()}
+        return {key: np.array(sorted(places), dtype=np.int64) for key, places in positions.items()}
 
     @cached_property
-    def talked(self) -> int:
-        """Return how many memories have a session."""
-        return sum(map(len, self.by_session.values()))
+    def talked(self) -> NDArray[np.bool_]:
+        """Return which memories have a session."""
+        return self.turns.given("session")
 
     @cached_property
-    def signed(self) -> int:
-        """Return how many memories have an author."""
-        return sum(map(len, self.by_author.values()))
+    def signed(self) -> NDArray[np.bool_]:
+        """Return which memories have an author."""
+        signed = np.zeros(len(self.row_ids), dtype=bool)
+        for places in self.by_author.values():
+            signed[places] = True
+        return signed
 
     @cached_property
     def _by_id(self) -> dict[str, list[int]]:

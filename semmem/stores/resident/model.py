@@ -34,7 +34,6 @@ from semmem.model.exchange import (
 from semmem.model.process.forks import cached_property
 from semmem.stores.packed_postings import ascending, mentions
 from semmem.stores.resident.block import Beside, Block, Rows
-from semmem.text.tokens import author_key
 
 __all__ = ["Model", "State"]
 
@@ -360,14 +359,12 @@ class Model:
         """Return the turns of a session in order, and the place of each row id in it."""
         session = self._sessions.get(name)
         if session is None:
-            rows = [
-                (block.turns.place(place), turn.id, turn.part, turn)
-                for block in self._blocks
-                for place in block.by_session.get(name, ())
-                if (turn := block.turns[place]) and (block is not self._base or turn.row_id not in self._removal_set)
-            ]
-            rows.sort(key=lambda row: row[:3])
-            turns = [row[3] for row in rows]
+            rows = list(self._base.session(name))
+            if gone := self._removal_set:
+                rows = [row for row in rows if row[-1].row_id not in gone]
+            if self._tail is not None:
+                rows = sorted((*rows, *self._tail.session(name)))  # merges what is sorted in each block
+            turns = [row[-1] for row in rows]
             session = self._sessions[name] = turns, {turn.row_id: place for place, turn in enumerate(turns)}
         return session
 
@@ -409,26 +406,27 @@ class Model:
         talked, signed = self._in_conversations
         named: dict[str, list[tuple[str | None, ...]]] = {}
         for key in keys if signed else ():
-            author_rows = [
-                (block.turns.place(place)[1], turn.id, turn)
-                for block in self._blocks
-                for place in block.by_author.get(key, ())
-                if (turn := block.turns[place]) and (block is not self._base or turn.row_id not in self._removal_set)
-            ]
-            if any(turn.part for _, _, turn in author_rows):
-                return None
-            for _, _, turn in heapq.nlargest(LAST, author_rows, key=lambda row: row[:2]):
+            newest: list[tuple[int, str, Turn]] = []
+            for block in self._blocks:
+                places = block.by_author.get(key, _NOTHING)
+                if block is self._base and len(self._removals):
+                    places = places[~held(self._removals, block.row_ids[places])]
+                if block.turns.has_parts(places):
+                    return None
+                turns = [(place, block.turns[place]) for place in block.turns.newest(places, LAST).tolist()]
+                newest += [(block.turns.place(place)[1], turn.id, turn) for place, turn in turns]
+            for _, _, turn in heapq.nlargest(LAST, newest, key=lambda row: row[:2]):
                 named.setdefault(str(turn.author), []).append(self._behind(turn))
         return Kinds(talked, signed, named)
 
     @cached_property
     def _in_conversations(self) -> tuple[bool, bool]:
         """Whether a memory has a session, and whether one has an author."""
-        removed_turns = [self._base.turns[place] for place in self._base.places_of(self._removals).tolist()]
-        talked, signed = sum(b.talked for b in self._blocks), sum(b.signed for b in self._blocks)
-        talked -= sum(turn.session is not None for turn in removed_turns)
-        signed -= sum(turn.author is not None and bool(author_key(turn.author)) for turn in removed_turns)
-        return bool(talked), bool(signed)
+        stays = np.ones(len(self._base.row_ids), dtype=bool)
+        stays[self._base.places_of(self._removals)] = False
+        masks = [(self._base.talked & stays, self._base.signed & stays)]
+        masks += [(block.talked, block.signed) for block in self._blocks[1:]]
+        return any(bool(talked.any()) for talked, _ in masks), any(bool(signed.any()) for _, signed in masks)
 
     def _behind(self, turn: Turn) -> tuple[str | None, ...]:
         """Return the authors of the memories before this one in its session, nearest first."""

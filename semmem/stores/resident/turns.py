@@ -156,6 +156,26 @@ class Turns:
         """Return the place of the memory at a position in its session."""
         return int(self._fixed["position"][position]), int(self._fixed["microseconds"][position])
 
+    def has_parts(self, positions: NDArray[np.int64]) -> bool:
+        """Return whether one of the memories at some positions is a part."""
+        return bool(self._fixed["part"][positions].any())
+
+    def newest(self, positions: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """Return those of ``positions`` that may be of the ``count`` memories created last; no turn is made.
+
+        More than ``count`` are returned where the last of them was created at the same moment as others.
+        """
+        if len(positions) <= count:
+            return positions
+        created = self._fixed["microseconds"][positions]
+        last = np.partition(created, len(created) - count)[len(created) - count]
+        newest: NDArray[np.int64] = positions[created >= last]
+        return newest
+
+    def given(self, name: str) -> NDArray[np.bool_]:
+        """Return which memories have a session, an author or a title."""
+        return self._written[name].which >= 0
+
     def each(self, name: str) -> list[str | None]:
         """Return the ids, sessions, authors or titles of all memories."""
         return self._written[name].each()

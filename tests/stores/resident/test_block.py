@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from semmem.legs.graph_names import mentioned, recognised
 from semmem.legs.graph_walk import among, edges
-from semmem.model.exchange import CandidateMetadata, Scope
+from semmem.model.exchange import CandidateMetadata, Scope, Turn
 from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE, POSTING
 from semmem.stores.resident import block as block_module
 from semmem.stores.resident import model as model_module
@@ -500,6 +500,97 @@ def test_a_turn_is_what_the_store_said_of_it_however_memories_came_and_went() ->
     assert [turn.id for turn in left] == ["m4", "m9"]
     assert left[1].candidate == CandidateMetadata(9, "n", "m9", 0, 0.25, b"\t" * 15 + b"\0", 9.5, 9.75)
     assert len(Turns.of([])) == 0
+
+
+class Counting(Turns):
+    """Turns that count how many of them are made."""
+
+    made = 0
+
+    def __getitem__(self, position: int) -> Turn:
+        type(self).made += 1
+        return super().__getitem__(position)
+
+
+def talk(written: list[tuple[Any, ...]]) -> Rows:
+    """Return memories without entries, as the store's statement has them."""
+    Counting.made = 0
+    turns = Counting.of(written)
+    none = np.zeros(len(written), dtype=np.int64)
+    return Rows(turns, none, none, np.zeros(0, FORWARD), NO_CANDIDATES, *NO_VECTORS)
+
+
+def talked(state: State, block: Block) -> Model:
+    return Model("n", state, block)
+
+
+def test_whom_an_author_follows_is_read_of_the_16_memories_created_last_however_many_there_are() -> None:
+    # in session sK somebody named pK speaks, then Mia: her memories have odd row ids
+    said = [row(n, f"s{n // 2}", author="Mia" if n % 2 else f"p{n // 2}") for n in range(2, 3_002)]
+    state = State(1, 1, 0, 3_000, 0, False, 0.0, 0.0, None, "")
+    model = talked(state, Block(talk(said)))
+    found = model.kinds(["mia", "nobody"])
+    assert found is not None
+    assert found.named == {"Mia": [(f"p{k}",) for k in range(1_500, 1_484, -1)]}
+    assert Counting.made == 16 + 2 * 16  # Mia's last, and the sessions of these
+    later = model.after(state, talk([row(4_000, None, author="Mia"), row(1, "s1501", author="Mia")]), ["m3001", "m5"])
+    assert later is not None
+    found = later.kinds(["mia"])
+    assert found is not None
+    assert found.named == {"Mia": [(), *((f"p{k}",) for k in range(1_499, 1_484, -1))]}
+
+
+def test_of_memories_created_at_the_same_moment_all_may_be_the_newest() -> None:
+    turns = Turns.of([(*row(at)[:14], created) for at, created in enumerate((5, 9, 7, 7, 1))])
+    every = np.arange(5)
+    assert turns.newest(every, 1).tolist() == [1]
+    assert turns.newest(every, 2).tolist() == [1, 2, 3]
+    assert turns.newest(every, 4).tolist() == [0, 1, 2, 3]
+    assert turns.newest(np.array([0, 4]), 2).tolist() == [0, 4]
+
+
+def test_a_part_among_the_memories_of_an_author_is_for_the_store_to_read_until_it_is_gone() -> None:
+    state = State(1, 1, 0, 3, 0, False, 0.0, 0.0, None, "")
+    model = talked(state, Block(talk([row(n, author="Mia", part=n % 2) for n in (2, 3, 4)])))
+    assert model.kinds(["mia"]) is None
+    later = model.after(state, talk([]), ["m3"])
+    assert later is not None
+    found = later.kinds(["mia"])
+    assert found is not None
+    assert found.named == {"Mia": [("Mia",), ()]}
+
+
+def test_a_namespace_has_sessions_and_authors_until_the_last_memory_with_one_is_gone() -> None:
+    state = State(1, 1, 0, 4, 0, False, 0.0, 0.0, None, "")
+    written = [row(2, "talk"), row(3, None, author="Mia"), row(4, None, author="..."), row(5, None)]
+    model: Model | None = talked(state, Block(talk(written)))
+    seen = []
+    for new, gone in (([], ["m2"]), ([row(6, "talk")], ["m3"]), ([row(7, None, author="Tom")], ["m6"])):
+        assert model is not None
+        found = model.kinds([])
+        assert found is not None
+        seen.append((found.sessions, found.authors))
+        model = model.after(state, talk(new), gone)
+    assert model is not None
+    found = model.kinds([])
+    assert found is not None
+    assert [*seen, (found.sessions, found.authors)] == [(True, True), (False, True), (True, False), (False, True)]
+    assert Counting.made == 0
+
+
+def test_a_session_is_in_its_order_with_what_came_and_went_and_its_turns_are_made_once() -> None:
+    state = State(1, 1, 0, 100, 0, False, 0.0, 0.0, None, "")
+    model = talked(state, Block(talk([row(n, "talk") for n in range(2, 202, 2)])))
+    assert [turn.id for turn in model.session_turns([2])] == [f"m{n}" for n in range(2, 202, 2)]
+    assert Counting.made == 100 + 1
+    later = model.after(state, talk([row(7, "talk"), row(300, "talk"), row(301, "else")]), ["m2", "m100"])
+    assert later is not None
+    assert later.neighbours([8]) == [(8, 7, False), (8, 10, False)]
+    assert later.neighbours([98]) == [(98, 96, False), (98, 102, False)]
+    assert later.neighbours([300]) == [(300, 200, False)]
+    assert later.neighbours([4]) == [(4, 6, False)]
+    assert later.neighbours([301]) == []
+    assert Counting.made == 2 + 1  # what came; nothing of the large block
 
 
 def test_a_key_of_one_memory_takes_21_bytes_with_its_entry_and_a_shared_one_21_and_16_an_entry() -> None:
