@@ -176,11 +176,15 @@ class Resident:
         """Return the snapshot that this question had, if it was the same twice and the models have not changed."""
         with self._lock:
             entry = self._scopes.get(of)
-        if entry is None or not entry.sure:
-            return None
+            if entry is None or not entry.sure:
+                return None
+            self._scopes.move_to_end(of)
         models = self.models.present(namespaces)
-        if tuple(models.get(n) for n in namespaces) != tuple(reference() for reference in entry.models):
-            return None
+        if any(
+            n not in models or reference() is not models[n]
+            for n, reference in zip(namespaces, entry.models, strict=True)
+        ):
+            return None  # also where one has made room for others: it is loaded again by recalls that ask for it
 
         def check(
             row_ids: Sequence[int], split: Collection[tuple[str, str]]

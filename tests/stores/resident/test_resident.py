@@ -19,6 +19,7 @@ from semmem import Semmem
 from semmem.client.asynchronous import AsyncSemmem
 from semmem.model.types import Filters
 from semmem.stores.resident import loading, saved
+from semmem.stores.resident import store as store_module
 from semmem.stores.resident.block import Rows
 from semmem.stores.resident.memory import Models
 from semmem.stores.resident.turns import Turns
@@ -196,6 +197,44 @@ def test_an_author_whose_text_was_split_is_looked_up_and_keeps_nothing_else_out_
 
         assert [trips() for _ in range(5)][3:] == [2, 2]  # the facts of Mia, and the texts of the hits
         assert answer(trio.kept, asked, namespace=space) == answer(trio.plain, asked, namespace=space)
+
+
+def test_a_namespace_that_made_room_is_loaded_again_by_recalls_of_it_and_one_that_stayed(
+    trio: Trio, space: str
+) -> None:
+    both = (space, new_space())
+    for name in both:
+        change(trio.writer, name, ("many", 0))
+        trio.warm(name)
+    for _ in range(3):  # the third is ranked before the database is asked
+        trio.kept.recall("ferry", namespace=both)
+    del trio.models._models[both[1]]
+    for _ in range(3):
+        trio.kept.recall("ferry", namespace=both)
+    assert {*both} <= {*trio.models.sizes}
+
+
+def test_a_question_asked_often_is_one_round_trip_however_many_others_come_once(
+    module_url: str, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "_MOST_SCOPES", 2)
+    counter = Counter()
+    with installed(counter), ExitStack() as stack:
+        trio = opened(stack, module_url)
+        trio.writer.remember_many([{"text": f"The ferry left pier {n}."} for n in range(9)], namespace=space)
+        trio.warm(space)
+
+        def trips(exclude: list[str]) -> int:
+            with counter.counting():
+                trio.kept.recall("ferry", namespace=space, exclude=exclude)
+            return sum(counter.counts().trips.values())
+
+        assert [trips([]) for _ in range(3)][-1] == 1
+        often = []
+        for number in range(3):
+            trips([f"other {number}"])
+            often.append(trips([]))
+        assert often == [1, 1, 1]
 
 
 @pytest.mark.slow
