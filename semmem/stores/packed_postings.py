@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,6 @@ __all__ = [
     "OWNED_CANDIDATE",
     "POSTING",
     "WEIGHT_UNIT",
-    "Segment",
     "Segments",
     "ascending",
     "candidates",
@@ -61,23 +60,12 @@ FIRST_EARLIER = (1 << 32) - (1 << 16)
 _LARGEST = 65_535
 
 
-class Segment(NamedTuple):
-    """The postings of one key within one batch; ``n`` memories mention the key, which is its part of df."""
-
-    key: int
-    kind: int
-    n: int
-    subjects: int
-    low: int
-    high: int
-    name: str
-    entries: bytes
-
-
 class Segments(NamedTuple):
-    """The postings of many keys within one batch, keys ascending, as columns; see Segment.
+    """The postings of many keys within one batch, keys ascending, as columns with one element per key.
 
-    ``sizes`` are how many entries each key has, ``entries`` those of all, one key after the other.
+    ``n`` is how many memories mention a key, which is its part of df, ``subjects`` how many are about it, and ``lows``
+    and ``highs`` are the least and the greatest row id. ``sizes`` are how many entries each key has, ``entries`` those
+    of all, one key after the other.
     """
 
     keys: NDArray[np.int64]
@@ -95,11 +83,6 @@ class Segments(NamedTuple):
         ends = np.cumsum(self.sizes) * POSTING.itemsize
         starts = ends - self.sizes * POSTING.itemsize
         return [self.entries[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-
-    def each(self) -> Iterator[Segment]:
-        """Yield the segments one by one."""
-        numbers = (column.tolist() for column in self[:6])
-        return map(Segment._make, zip(*numbers, self.names, self.packed(), strict=True))
 
 
 def ascending(numbers: Collection[int] | NDArray[np.int64]) -> NDArray[np.int64]:

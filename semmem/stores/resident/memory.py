@@ -121,12 +121,6 @@ class Models:
             self._models.clear()
             self._demands.clear()
 
-    @property
-    def size(self) -> int:
-        """Return the approximate number of bytes that the models take."""
-        with self._lock:
-            return self._models.size
-
     def __contains__(self, namespace: str) -> bool:
         """Return whether a namespace is in memory."""
         with self._lock:

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.model.exchange import Extraction, Kind
-from semmem.stores.packed_postings import FORWARD, POSTING, Segment, Segments, forward_entries, invert, unpack_postings
+from semmem.stores.packed_postings import FORWARD, POSTING, Segments, forward_entries, invert, unpack_postings
 from semmem.stores.postgres.encoding import posting_rows
+
+
+class Segment(NamedTuple):
+    """The postings of one key within one batch."""
+
+    key: int
+    kind: int
+    n: int
+    subjects: int
+    low: int
+    high: int
+    name: str
+    entries: bytes
+
+
+def each(segments: Segments) -> list[Segment]:
+    numbers = (column.tolist() for column in segments[:6])
+    return [Segment(*one) for one in zip(*numbers, segments.names, segments.packed(), strict=True)]
+
 
 weights = st.integers(0, 100).map(lambda n: n / 100)
 entry = st.tuples(st.integers(-5, 5), st.sampled_from(list(Kind)), weights, weights, st.integers(0, 70_000))
@@ -49,7 +68,7 @@ def test_inverting_gives_what_a_dictionary_of_lists_gives(found: list[Extraction
     sizes = np.array([len(e.keys) for e in found], dtype=np.int64)
     lengths = np.array([e.length for e in found], dtype=np.int64)
     names = [n for e in found for n in e.names]
-    segments = list(invert(np.array(row_ids, dtype=np.int64), lengths, sizes, forward_entries(found), names).each())
+    segments = each(invert(np.array(row_ids, dtype=np.int64), lengths, sizes, forward_entries(found), names))
     wanted = oracle(row_ids, found)
     assert [s.key for s in segments] == sorted(wanted)
     for segment in segments:
@@ -82,14 +101,14 @@ def test_a_record_has_no_gap_that_a_compiler_chose() -> None:
 def test_two_memories_with_one_key_become_one_segment() -> None:
     first = Extraction([7], [1], ["cat"], [0.3], [0.0], [2], 5)
     second = Extraction([7, 9], [1, 3], ["cat", "Tom"], [0.3, 0.0], [0.0, 0.8], [1, 0], 4)
-    segments = list(
+    segments = each(
         invert(
             np.array([12, 11]),
             np.array([5, 4]),
             np.array([1, 2]),
             forward_entries([first, second]),
             ["cat", "cat", "Tom"],
-        ).each()
+        )
     )
     raw = np.array([(11, 1, 4, 30, 0, b""), (12, 2, 5, 30, 0, b"")], dtype=POSTING).tobytes()
     tom = np.array([(11, 0, 4, 0, 80, b"")], dtype=POSTING).tobytes()
@@ -99,7 +118,7 @@ def test_two_memories_with_one_key_become_one_segment() -> None:
 def test_memories_without_a_single_term_make_no_segment() -> None:
     nothing = Extraction((), (), (), (), (), (), 0)
     arrays = (np.array([1, 2]), np.array([0, 0]), np.array([0, 0]))
-    assert list(invert(*arrays, forward_entries([nothing, nothing]), []).each()) == []
+    assert each(invert(*arrays, forward_entries([nothing, nothing]), [])) == []
 
 
 def test_a_row_of_postings_travels_as_copy_reads_it_and_keys_of_one_memory_go_last() -> None:

@@ -30,7 +30,6 @@ def test_the_namespace_asked_longest_ago_makes_room() -> None:
     assert list(models.sizes) == ["two", "three"]
     models.current({"two": STATE})
     assert list(models.sizes.items()) == [("three", 40), ("two", 40)]
-    assert models.size == 80
 
 
 class Large:
