@@ -20,7 +20,7 @@ from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.model.store import Snapshot
 from semmem.text.passages import normalise, term_key, terms
-from semmem.text.tokens import tokens
+from semmem.text.tokens import vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,22 +115,28 @@ class Lexical(Leg):
         """Return which of the memories hold every phrase; only texts that hold all of its terms are read."""
         import numpy as np
 
-        candidates = set(row_ids.tolist())
+        candidates = row_ids
         keys = {term_key(t) for p in phrases for t in terms(p, self._language)}
         if keys:
             (postings,) = snapshot.postings(namespace, (keys, None))
-            every = len(postings.keys) == len(keys)
-            candidates &= set.intersection(*(set(e["ord"].tolist()) for _, e in postings.items())) if every else set()
-        texts = snapshot.texts(namespace, sorted(candidates))
-        needles = [(normalise(p), _sequence(p, self._language)) for p in phrases]
-        holds = set()
-        for row_id, whole in texts.items():
-            pieces = [(normalise(piece), _sequence(piece, self._language)) for piece in whole.split("\n", 1)]
-            if all(
-                any(words in sequence if words else raw in text for text, sequence in pieces) for raw, words in needles
-            ):
-                holds.add(row_id)
-        return np.isin(row_ids, sorted(holds))
+            if len(postings.keys) < len(keys):
+                return np.zeros(len(row_ids), dtype=bool)
+            for _, entries in postings.items():
+                candidates = candidates[np.isin(candidates, entries["ord"])]
+        texts = snapshot.texts(namespace, candidates.tolist())
+        sequences = [_sequence(phrase, self._language) for phrase in phrases]
+        needles = [words for words in sequences if words]
+        raw = [normalise(phrase) for phrase, words in zip(phrases, sequences, strict=True) if not words]
+
+        def holds(whole: str) -> bool:
+            pieces = whole.split("\n", 1)
+            in_words = [_sequence(piece, self._language) for piece in pieces] if needles else []
+            if not all(any(words in piece for piece in in_words) for words in needles):
+                return False
+            in_full = [normalise(piece) for piece in pieces] if raw else []
+            return all(any(needle in piece for piece in in_full) for needle in raw)
+
+        return np.isin(row_ids, [row_id for row_id, whole in texts.items() if holds(whole)])
 
 
 def _sequence(text: str, language: str) -> str:
@@ -138,7 +144,7 @@ def _sequence(text: str, language: str) -> str:
 
     Case, accents and punctuation are ignored, stop words are not. Empty where there is no token.
     """
-    folded = [word.folded for word, _, _ in tokens(text, language)]
+    folded = [word.folded for word in vocabulary(text, language)]
     return "\x1f" + "\x1f".join(folded) + "\x1f" if folded else ""
 
 

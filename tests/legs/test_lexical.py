@@ -289,6 +289,14 @@ def test_a_phrase_without_a_letter_is_compared_as_it_stands(mem: semmem.Semmem) 
     assert ids(mem, 'Ada "++"') == {"plus"}
 
 
+def test_a_phrase_of_words_and_one_without_a_letter_must_both_occur_each_in_title_or_text(mem: semmem.Semmem) -> None:
+    mem.remember("She wrote it in C++.", id="both", title="The ferry of Ada")
+    mem.remember("Ada has the ferry; she wrote it in C++.", id="sign")
+    mem.remember("The ferry of Ada, in C.", id="words")
+    mem.remember("She writes C+", id="cut", title="+ The ferry of Ada")  # the sign goes on into the text
+    assert ids(mem, '"ferry of ada" "++"') == {"both"}
+
+
 def test_phrases_hold_in_several_namespaces_at_once(bank: semmem.Semmem) -> None:
     bank.remember("He banked at the Bank of England", id="far", namespace="far")
     bank.remember("England, of the bank", id="not", namespace="far")
