@@ -45,6 +45,8 @@ MOST = 50_000
 
 _BUDGET = 256 << 20
 _SAVED_BUDGET = 1 << 30
+_MOST_NOTED = 10_000
+"""The number of namespaces of which it is noted that their vectors were read: a process may write to millions."""
 _DAY = 86_400_000_000
 
 
@@ -109,6 +111,8 @@ class FileModels:
         """
         with self._lock:
             again = namespace in self._models or namespace in self._vectors_read
+            if not again and len(self._vectors_read) >= _MOST_NOTED:  # their vectors are read alone once more
+                self._vectors_read.clear()
             self._vectors_read.add(namespace)
         if again:
             return self.needed(namespace)

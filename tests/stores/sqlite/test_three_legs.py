@@ -295,3 +295,16 @@ def test_a_renamed_namespace_too_large_for_memory_is_found_by_its_words(
         assert [hit.id for hit in mem.recall("heron", namespace="new")] == ["a"]
         assert mem.copy_namespace("new", "copy") == 1
         assert [hit.id for hit in mem.recall("heron", namespace="copy")] == ["a"]
+
+
+def test_a_process_that_writes_to_ever_more_namespaces_notes_so_many_of_them_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resident, "_MOST_NOTED", 3)
+    with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="hashing") as mem:
+        models, noted = mem.store.models, []
+        for number in range(5):
+            for hour in ("nine", "ten"):  # the second is compared with what is nearest to it
+                mem.remember(f"The ferry to the island leaves at {hour}.", namespace=f"n{number}")
+            noted.append(len(models._vectors_read))
+        assert noted == [1, 2, 3, 1, 2]
