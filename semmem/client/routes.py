@@ -147,7 +147,7 @@ def recall_reach(mem: Semmem, query: str, **arguments: Any) -> dict[str, Any]:
         result = mem.recall(query, **arguments)
     each = plain(lists_by_regime(result.candidates, result.cut, withheld=bool(result.withheld)))
     basis = {"lists_by_regime": each, "lists": each[result.regime], "plan": result.recipe.as_dict()}
-    return {**result.reach.as_dict(), **basis, "scope_size": result.candidates.scope.size}
+    return {**result.reach.as_dict(), **basis, "scope_size": result.candidates.scope.searched}
 
 
 recall_reach.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments

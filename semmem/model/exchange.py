@@ -254,6 +254,16 @@ class Scope:
             inside &= ~np.isin(row_ids, self.excluded)
         return inside
 
+    @property
+    def searched(self) -> int:
+        """The number of memories in scope, without the excluded ones; each part of a long memory is one."""
+        import numpy as np
+
+        gone = 0 if self.excluded is None else len(self.excluded)
+        if self.allowed is not None:
+            return len(self.allowed) - (int(np.isin(self.allowed, self.excluded).sum()) if gone else 0)
+        return max(0, self.size - gone)
+
     def names_row_ids_of(self, other: Scope) -> bool:
         """Return whether both scopes allow and exclude the same row ids."""
         import numpy as np

@@ -220,7 +220,7 @@ class Recaller:
             min_confidence=floor,
             withheld=withheld,
             left_out=left_out,
-            scope_size=scope.size,
+            scope_size=scope.searched,
             _candidates=candidates,
             _store=self._store,
             _snapshot=snapshot.stored,
@@ -307,7 +307,7 @@ class Recaller:
                 metadata, is_whole = _metadata(snapshot, [ranking], metadata, turns)
                 whole = whole and is_whole
                 rankings[leg] = settle(ranking, metadata, recipe.depths.get(leg, 100))
-        regime = regime_of(regime, question, rankings, snapshot.scope.size)
+        regime = regime_of(regime, question, rankings, snapshot.scope.searched)
         regime = regime if regime in (regimes := recipe.regimes) else regimes[-1]
         gathered = gather(
             question,

@@ -43,8 +43,9 @@ class Recall(Sequence[Hit]):
 
     ``withheld`` counts the hits that were not returned because the confidence is below ``min_confidence``, which is a
     number even if "auto" was given. ``left_out`` are the hits for which a ``token_budget`` had no room. ``id`` is the
-    recall's id in the log of recalls, None without a log. ``scope_size`` counts the memories that were searched: those
-    of its namespaces that match the filters; 0 for a namespace that holds none.
+    recall's id in the log of recalls, None without a log. ``scope_size`` counts the memories that were searched, a
+    long one once for each of its parts: those of its namespaces that match the filters, without excluded and expired
+    ones, and with ``as_of`` those valid then; 0 for a namespace that holds none.
     """
 
     hits: tuple[Hit, ...]
@@ -219,7 +220,7 @@ class StoreRecall(Recall):
         from semmem.rank_cap import reach_in
 
         each = lists_by_regime(self.candidates, self.cut, withheld=bool(self.withheld))
-        return reach_in(self.recipe, each, self.offset + self.limit, scope_size=self.candidates.scope.size)
+        return reach_in(self.recipe, each, self.offset + self.limit, scope_size=self.candidates.scope.searched)
 
     def again(self, recipe: str | Recipe) -> StoreRecall:
         """Return this recall as another ``recipe`` would answer it, by the same lists: no leg is asked again."""

@@ -20,6 +20,7 @@ from semmem.model.exchange import Question, Ranking, Scope, Trace
 from semmem.model.recipe import Recipe
 from semmem.read.candidates import CURVES, FLOORS, LEXICAL_FLOOR, OTHER_FLOOR, curve, matches
 from semmem.read.result import Recall
+from tests.stores.expiry import let_expire
 
 
 class Asked:
@@ -236,3 +237,9 @@ def test_a_recall_says_among_how_many_memories_it_searched(kind: str, store_url:
         assert "nothing in scope" in repr(unknown)
         assert unknown.as_dict()["scope_size"] == 0
         assert mem.recall("ferry", namespace=["default", "tema"]).scope_size == 2
+        mem.remember("The lock opens.", id="gone", ttl=3600)
+        mem.remember("The pier is long.", id="pier")
+        let_expire(mem, "gone")
+        for _ in range(3):  # the last ones are answered from memory
+            assert mem.recall("ferry").scope_size == 3
+            assert mem.recall("ferry", exclude=["pier"]).scope_size == 2

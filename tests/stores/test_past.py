@@ -126,10 +126,25 @@ def test_a_version_is_explained_and_counted_like_any_hit(mem: Semmem) -> None:
     why = found.explain("ana")
     assert (why.rank, why.returned, why.legs["lexical"].rank) == (1, True, 1)
     assert found.reach.k == 1
-    assert found.candidates.scope.size == 3
+    assert found.scope_size == 2
     assert not found.explain("bo").returned
     assert mem.recall("Where does Ana live?").degraded == {k: v for k, v in found.degraded.items() if k != "as_of"}
     assert ("as_of" in found.degraded) == ("dense" not in found.degraded)
+
+
+def test_the_memories_searched_are_those_valid_then_each_once(mem: Semmem) -> None:
+    mem.remember("Ana lives in Lisbon.", id="ana", created_at="2020-01-01", valid_from="2020-01-01")
+    mem.update("ana", text="Ana lives in Porto.", valid_from="2023-01-01")
+    mem.update("ana", text="Ana lives in Faro.", valid_from="2024-01-01")
+    mem.remember("Bo was born.", id="bo", valid_from="2025-01-01")
+
+    def searched(as_of: str | None, **more: Any) -> int:
+        return mem.recall("Where does Ana live?", as_of=as_of, **more).scope_size
+
+    assert [searched(time) for time in ("2019-06-01", "2021-06-01", "2025-06-01", None)] == [0, 1, 2, 2]
+    assert searched("2021-06-01", filters={"created_after": "2024-01-01"}) == 0
+    assert searched("2021-06-01", exclude=["ana"]) == 0
+    assert "nothing in scope" in repr(mem.recall("Ana", as_of="2019-06-01"))
 
 
 def test_several_namespaces_are_asked_for_one_time(mem: Semmem) -> None:

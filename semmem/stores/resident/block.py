@@ -24,6 +24,9 @@ __all__ = ["PER_MEMORY", "Beside", "Block", "InSession", "Rows", "aligned"]
 InSession: TypeAlias = "tuple[int, int, str, int, Turn]"
 """A turn behind what orders a session: position, microseconds since 1970, id and part."""
 
+_MOST_TURNS = 20_000
+"""The number of turns, of some 700 bytes, in the sessions that a block keeps; a session that is longer stays alone."""
+
 PER_MEMORY = 280
 """Bytes of memory taken by one stored memory without its entries and its vector, as measured."""
 _LONGEST = 65_535
@@ -276,11 +279,13 @@ class Block:
         return self.turns.places("session")
 
     def session(self, name: str) -> Sequence[InSession]:
-        """Return the memories of a session in its order; made once, for the models of many states have one block."""
+        """Return the memories of a session in its order; kept, for the models of many states have one block."""
         if (rows := self._sessions.get(name)) is None:
             turns = self.turns
             places = self.by_session.get(name, ())
             rows = sorted((*turns.place(place), (turn := turns[place]).id, turn.part, turn) for place in places)
+            if sum(map(len, self._sessions.values())) + len(rows) > _MOST_TURNS:
+                self._sessions.clear()
             self._sessions[name] = rows
         return rows
 

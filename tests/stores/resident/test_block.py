@@ -593,6 +593,14 @@ def test_a_session_is_in_its_order_with_what_came_and_went_and_its_turns_are_mad
     assert Counting.made == 2 + 1  # what came; nothing of the large block
 
 
+def test_the_sessions_that_a_block_keeps_are_bounded_by_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_module, "_MOST_TURNS", 5)
+    block = Block(talk([row(n, f"s{n % 3}") for n in range(2, 11)]))  # three turns in each session
+    for name, made in (("s0", 3), ("s0", 3), ("s1", 6), ("s1", 6), ("s0", 9)):
+        assert [turn.session for *_, turn in block.session(name)] == [name] * 3
+        assert Counting.made == made
+
+
 def test_a_key_of_one_memory_takes_21_bytes_with_its_entry_and_a_shared_one_21_and_16_an_entry() -> None:
     alone = [(key, 1, 30, 0) for key in range(1_000)]
     shared = [(-key, 1, 30, 0) for key in range(1, 1_001)]
