@@ -83,7 +83,7 @@ def _empty(scope_size: int, asked: str | Sequence[str], nothing: bool) -> dict[s
     if scope_size:
         return {"nothing": "No stored memory matches this."} if nothing else {}
     names = ", ".join(map(repr, [asked] if isinstance(asked, str) else asked))
-    return {"nothing": f"No memory of namespace {names} matches: it is empty, or the filters leave none."}
+    return {"nothing": f"No memory of namespace {names} matches: it is empty, or filters, exclude or as_of leave none."}
 
 
 def _nothing(withheld: int, confidence: float, least: float, how: str = "call again") -> dict[str, str]:
