@@ -76,7 +76,7 @@ def _share(value: float) -> str:
 def _milliseconds(name: str | None, size: str) -> str:
     at = _result("bench-titled")["sizes"][size]
     of = at["recall"] if name == "semmem" else at["others"].get(name)
-    if not of:
+    if not of or "skipped" in of:
         return "–"
     indexed = at["others"].get(f"{name}, index of vectors")
     more = f"; {indexed['vectors given']['p50_ms']:,.0f} with an index of vectors" if indexed else ""
