@@ -49,6 +49,17 @@ def test_a_batch_may_repeat_a_memory_and_bring_back_the_one_that_contradicts_it(
     check(mem)
 
 
+def test_a_memory_that_is_brought_back_was_seen_as_often_as_before_and_last_when_it_came_back(mem: Semmem) -> None:
+    id = mem.remember(PORT_1).id
+    assert [mem.remember(PORT_1).id, mem.remember(PORT_1).id] == [id, id]
+    said_last = mem.get(id).last_seen
+    mem.forget(id)
+    back = mem.restore_memory(id)
+    assert said_last is not None
+    assert back.last_seen is not None
+    assert (back.seen_count, back.last_seen > said_last) == (3, True)
+
+
 def test_an_import_may_repeat_a_memory_and_change_the_tags_of_the_one_that_contradicts_it(mem: Semmem) -> None:
     mem.import_items([{"text": PORT_1}, {"text": PORT_2, "id": "two"}], **OF_SOURCE)
     report = mem.import_items([{"text": PORT_1}, {"text": PORT_2, "id": "two", "tags": ["t"]}], **OF_SOURCE)

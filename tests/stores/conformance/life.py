@@ -386,7 +386,7 @@ class Life:
         write(store, {"id": "again", **old}, {"id": "other", **old})
         write(store, {"id": "old", **old}, namespace="m")
         life = life_of(store)
-        written_then(store, "old", "again", "other")
+        written_then(store, "old", "pinned", "again", "other")
         life.corroborate("n", {"again": 1})
         since = {"created_at": datetime.now(UTC)}
         write(store, {"id": "late", **since})

@@ -368,3 +368,5 @@ class Recalling:
             assert [(row_id, at, weight) for row_id, at, weight, _ in found] == sorted(rows)
             store.maintain()
         assert list(store.graph.subject_names("m", [a])) == []
+        write(store, {"id": "a", "title": "Bob Ross"}, namespace="m")
+        assert [name for *_, name in store.graph.subject_names("m", [row_id_of(store, "a", "m")])] == ["Bob Ross"]

@@ -62,14 +62,17 @@ def test_the_index_answers_as_the_exact_scan_and_new_memories_stand_beside_it(
         monkeypatch.setattr(nearest, "INDEX_FROM", 100)
         assert mem.maintain()["indexed"] == 350
         assert [recalled(n) for n in range(0, 400, 40)] == exact
-        others = [{"text": "x", "vector": v} for v in vectors[49::-1]]  # under the numbers of other vectors
+        others = [{"text": "x", "vector": v} for v in vectors[119::-1]]  # under the numbers of other vectors
         mem.remember_many(others, namespace="other")
         assert [recalled(n) for n in range(0, 400, 40)] == exact
         mem.remember_many({"id": f"m{n}", "text": f"note {n}", "vector": vectors[n]} for n in range(350, 400))
         assert recalled(390)[0] == "m390"
         assert recalled(10, exclude=["m010"])[0] != "m010"
-        assert mem.maintain()["indexed"] == 50
+        assert mem.maintain()["indexed"] == 170  # those of the other namespace, too
         assert recalled(390)[0] == "m390"
+        by_index = [recalled(n) for n in range(0, 400, 40)]
+        monkeypatch.setattr(nearest, "INDEX_FROM", 10**9)
+        assert by_index == [recalled(n) for n in range(0, 400, 40)]
 
 
 def test_a_small_namespace_is_not_looked_for_in_the_index_of_a_large_one(
