@@ -491,6 +491,16 @@ def test_a_memory_that_most_legs_put_first_may_enter_whatever_its_rank_in_anothe
     assert is_in(plan, "any", 2, lists, {}, ONLY) == (said == "possible")
 
 
+@pytest.mark.parametrize(("k", "said"), [(1, "boost-only"), (2, "possible")])
+def test_two_shares_may_bring_in_what_they_lift_to_the_last_place_of_a_list_within_the_cut(k: int, said: str) -> None:
+    plan = Recipe("case", {"lexical": 0.3, "dense": 0.3, "graph": 1.0}, {"lexical": 0.0, "dense": 0.0, "graph": 0.0})
+    lists = {"lexical": [ONLY], "dense": [ONLY], "graph": ["a", "b", "c"]}
+    # its shares of .3 are .6; the graph's places earn 1, 1/2 and 1/3
+    told = known(plan, lists, {}, k)
+    assert class_of_find(plan, "any", told, reach_in(plan, told, k).regimes["any"], {"lexical": 1, "dense": 1}) == said
+    assert is_in(plan, "any", k, lists, {}, ONLY) == (said == "possible")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fusion", SCALED)
 @pytest.mark.parametrize("seed", range(3))
