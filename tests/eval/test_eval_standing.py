@@ -122,6 +122,17 @@ def test_only_regimes_that_a_question_is_in_are_judged() -> None:
     assert set(at.reach) == {"unnamed"}
 
 
+@pytest.mark.parametrize("order", [("long", "short"), ("short", "long")])
+def test_in_a_regime_a_leg_has_the_class_of_the_question_where_it_can_do_most(order: tuple[str, ...]) -> None:
+    # among long lists the graph is boost-only; behind 4 + 4 memories two of ten places are left to it
+    both = {"long": asked(id="long"), "short": asked(lexical=4, dense=4, id="short")}
+    lists = {id: both[id] for id in order}
+    run = {id: fused_places(SEED.recipe, one, known(one)).places for id, one in lists.items()}
+    found, queries = {"n": known(*lists.values())}, [question(id) for id in order]
+    at = standing(SEED, BARE, "graph", 10, queries, lists, lists, {"n": 500}, found=found, run=run)
+    assert at.reach == {"any": "guaranteed"}
+
+
 def test_a_boost_only_leg_with_a_memory_of_its_own_in_the_first_k_stops_the_run() -> None:
     lists = asked()
     run = {"q": ("g7", *(f"l{i}" for i in range(9)))}
