@@ -143,6 +143,17 @@ def test_a_competitor_that_ties_can_keep_a_memory_of_a_ranked_leg_out() -> None:
     assert leg_of(recipe(plan, weights={"graph": 4.01}), "graph", 2).class_ == "guaranteed"
 
 
+@pytest.mark.parametrize(("bonus", "said"), [(0.5, "guaranteed"), (1.5, "possible")])
+def test_a_competitor_with_the_exact_bonus_can_keep_a_memory_of_a_ranked_leg_out(bonus: float, said: str) -> None:
+    # 1 against 1/2 + .2 + .1 and a bonus of .1 or .3 more: .9 is less, 1.1 is not
+    weights = {"graph": 1.0, "lexical": 0.2, "dense": 0.1}
+    plan = recipe("scored", weights=weights, rank_constants={"graph": 0.0}, regime_weights={}, exact_bonus=bonus)
+    assert leg_of(plan, "graph", 1).class_ == said
+    lists, scores = {"graph": [ONLY, "a"], "lexical": ["a"], "dense": ["a"]}, {"lexical": [1.0], "dense": [1.0]}
+    assert is_in(plan, "any", 1, lists, scores, ONLY, exact=["a"]) == (said == "guaranteed")
+    assert is_in(plan, "any", 1, lists, scores, ONLY)
+
+
 def test_a_first_lexical_place_may_be_worth_little_in_scored_so_a_light_leg_can_pass_it() -> None:
     plan = recipe("scored", weights={"dense": 0.1, "graph": 0.0}, regime_weights={})
     assert (leg_of(plan, "dense", 1).class_, leg_of(plan, "dense", 1).lower_bar) == ("possible", 0)
