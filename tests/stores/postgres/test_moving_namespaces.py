@@ -15,6 +15,7 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.model.history import Access
+from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.postgres import connection, life
 from semmem.stores.postgres.moving import namespaces
@@ -229,6 +230,21 @@ def test_maintain_leaves_out_what_is_being_renamed_and_does_the_rest(
     assert moved(mem, stay=False) == 2
     assert counted[0]["compared"] == 2
     assert mem.maintain()["compared"] == 2
+    check(mem)
+
+
+def test_maintain_sweeps_what_is_being_renamed_once_it_has_its_new_name_and_the_rest_before(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("old", "else"):
+        mem.remember_many([{"id": f"m{n}", "text": f"Owl {n}."} for n in range(5)], namespace=name)
+        mem.forget("m2", namespace=name)
+    swept: list[int] = []
+    at(monkeypatch, 4, lambda: swept.append(mem.store.maintain(Keep(forgotten_days=-1))["forgotten"]))
+    assert moved(mem, stay=False) == 4
+    assert swept == [1]
+    assert mem.history("m2", namespace="new")[-1].version == 1
+    assert mem.store.maintain(Keep(forgotten_days=-1))["forgotten"] == 1
     check(mem)
 
 
