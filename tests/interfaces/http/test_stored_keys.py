@@ -23,6 +23,7 @@ from semmem.model.errors import InvalidInput, KeyRequired, NotFound, StoreUnavai
 from tests.interfaces.cli.program import Call, in_process
 from tests.interfaces.http.test_routes import problem
 from tests.serving import running
+from tests.stores.audit import sql
 
 FRESH_S = 1.1
 """A little more than the second after which a server has read the keys again."""
@@ -118,6 +119,24 @@ def test_two_who_add_a_key_of_one_name_at_once_make_one(mem: Semmem) -> None:
     (key,) = keys_in(mem).list()
     assert len(texts) == 1
     assert keys_in(mem).find(f"Bearer {texts[0]}") == key
+
+
+def test_a_key_that_is_added_while_another_is_removed_is_not_lost(store_url: str) -> None:
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with semmem.connect(store_url, embedder="hashing") as mem, ThreadPoolExecutor(1) as other:
+        assert mem.store.serving is not None
+        keys_in(mem).add("phone")
+        begun = list[Any]()
+
+        def late(rows: Any) -> Any:  # the keys are read, and not written yet
+            begun.append(other.submit(keys_in(mem).add, "laptop"))
+            while not begun[0].done() and sql(mem, waits) == [(0,)]:
+                pass
+            return [row for row in rows if row["name"] != "phone"]
+
+        mem.store.serving.change_keys(late)
+        begun[0].result(60)
+        assert [key.name for key in keys_in(mem).list()] == ["laptop"]
 
 
 def test_a_change_that_is_refused_leaves_every_key_in_its_place(keys: StoredKeys, tmp_path: Path) -> None:
