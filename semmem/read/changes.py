@@ -41,9 +41,9 @@ def changes(life: VersionStore, since: str | None, namespaces: Sequence[str], li
         _, number, id, _ = places[namespace]
         if _lost(places[namespace], log):
             raise InvalidInput(
-                f"Changes of the namespace {namespace!r} behind this cursor are gone (older than keep_changes_days, or a "
-                "backup was restored, or another namespace took the name), so a copy would miss some: ask for changes "
-                f"since {NOW!r}, take a full export, and go on from there."
+                f"Changes of the namespace {namespace!r} behind this cursor are gone (older than keep_changes_days, or "
+                "a backup was restored, or another namespace took the name), so a copy would miss some: ask for "
+                f"changes since {NOW!r}, take a full export, and go on from there."
             )
         rows = log.changes[: limit - len(page)]
         page += [change for _, change in rows]

@@ -45,7 +45,8 @@ class Recall(Sequence[Hit]):
     number even if "auto" was given. ``left_out`` are the hits for which a ``token_budget`` had no room. ``id`` is the
     recall's id in the log of recalls, None without a log. ``scope_size`` counts the memories that were searched, a
     long one once for each of its parts: those of its namespaces that match the filters, without excluded and expired
-    ones, and with ``as_of`` those valid then; 0 for a namespace that holds none.
+    ones, and with ``as_of`` those valid then, of which a version that was replaced since counts once; 0 for a
+    namespace that holds none.
     """
 
     hits: tuple[Hit, ...]

@@ -302,7 +302,9 @@ def check_file(target: Target) -> None:
     near = difflib.get_close_matches(path.name, beside, 1)
     hint = f"; did you mean {near[0]}?" if near else "; correct the path."
     if not path.parent.is_dir():
-        raise InvalidInput(f"There is no folder {path.parent} for the SQLite file; create it first, or correct the path.")
+        raise InvalidInput(
+            f"There is no folder {path.parent} for the SQLite file; create it first, or correct the path."
+        )
     raise InvalidInput(f"There is no file {path}{hint} The first memory that is remembered there makes it.")
 
 

@@ -145,6 +145,9 @@ def test_the_memories_searched_are_those_valid_then_each_once(mem: Semmem) -> No
     assert searched("2021-06-01", filters={"created_after": "2024-01-01"}) == 0
     assert searched("2021-06-01", exclude=["ana"]) == 0
     assert "nothing in scope" in repr(mem.recall("Ana", as_of="2019-06-01"))
+    mem.remember("Cy was born.", id="cy", valid_from="2025-01-01", ttl=3600)
+    let_expire(mem, "cy")  # now it is out of scope for two reasons
+    assert [searched(time) for time in ("2019-06-01", "2021-06-01", "2025-06-01", None)] == [0, 1, 2, 2]
 
 
 def test_several_namespaces_are_asked_for_one_time(mem: Semmem) -> None:

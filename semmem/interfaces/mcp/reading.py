@@ -80,8 +80,10 @@ def recall(call: Call) -> dict[str, Any]:
 
 def _empty(scope_size: int, asked: str | Sequence[str], nothing: bool) -> dict[str, str]:
     """Return a sentence for the agent where there is ``nothing`` that a recall could return, withheld or not."""
+    if not nothing:
+        return {}
     if scope_size:
-        return {"nothing": "No stored memory matches this."} if nothing else {}
+        return {"nothing": "No stored memory matches this."}
     names = ", ".join(map(repr, [asked] if isinstance(asked, str) else asked))
     return {"nothing": f"No memory of namespace {names} matches: it is empty, or filters, exclude or as_of leave none."}
 

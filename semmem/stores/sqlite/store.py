@@ -348,7 +348,7 @@ class SqliteStore(Filed):
         bounded = [(placed(o, namespaces.index(n)), out) for n, o, out in json.loads(bounds)]
         lapsed = frozenset(o for o, out in bounded if not out)
         if outside := [o for o, out in bounded if out]:
-            excluded = np.array(sorted(outside), dtype=np.int64)
+            excluded = np.unique(np.array(outside, dtype=np.int64))  # one may be out for two reasons
         if exclude:
             own = row_ids_from("memory_excluded", {"ids": list(exclude)})
             excluded = own if excluded is None else np.union1d(own, excluded)

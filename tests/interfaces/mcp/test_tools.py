@@ -399,5 +399,7 @@ async def test_a_recall_in_a_namespace_that_holds_nothing_says_so(url: str) -> N
         await ask(client, "memory_remember", text="The ferry leaves at nine.", namespace="docs")
         found = await ask(client, "memory_recall", query="ferry", namespace="dosc")
         assert found["hits"] == []
-        assert found["nothing"] == "No memory of namespace 'dosc' matches: it is empty, or filters, exclude or as_of leave none."
+        assert found["nothing"] == (
+            "No memory of namespace 'dosc' matches: it is empty, or filters, exclude or as_of leave none."
+        )
         assert "nothing" not in await ask(client, "memory_recall", query="ferry", namespace="docs")
