@@ -260,7 +260,8 @@ def _scope_of(scope: Scope, versions: Versions) -> Scope:
         excluded = outside if scope.excluded is None else np.union1d(scope.excluded, outside)
         scope = replace(scope, excluded=excluded)
     allowed = None if scope.allowed is None else np.union1d(scope.allowed, inside)
-    return replace(scope, allowed=allowed, size=scope.size + len(inside) + len(outside))
+    size = scope.size + len(fits_by_row_id) if allowed is None else len(allowed)
+    return replace(scope, allowed=allowed, size=size)
 
 
 def _with_versions(postings: Postings, entries: NDArray[Any], of: NDArray[np.int64], keys: Collection[int]) -> Postings:

@@ -34,7 +34,7 @@ def test_a_value_is_read_as_itself_or_as_its_text(name: str, given: Any, read: A
         ("pool_size", "0", "at least 1, not '0'"), ("keep_versions", 10**7, "at most 1,000,000, not 10000000"),
         ("pool_size", float("nan"), "a whole number, not nan"), ("pool_size", None, "a whole number, not None"),
         ("idle_stop_s", 0, "above 0, not 0"), ("idle_stop_s", float("nan"), "above 0, not nan"),
-        ("idle_stop_s", False, "a number, not False"), ("otel", "maybe", "true or false, not 'maybe'"),
+        ("idle_stop_s", False, "a number of seconds, not False"), ("otel", "maybe", "true or false, not 'maybe'"),
         ("otel", 2, "true or false, not 2"), ("log", "yaml", "none or json, not 'yaml'"),
         ("on_contradiction", "", "report, supersede or ignore, not ''"), ("home", 3, "a path, not 3"),
         ("language", 3, "a string, not 3"), ("key", 3, "a string"),

@@ -72,10 +72,10 @@ class Model:
     ) -> Memory:
         place = self.place(namespace)
         there = self.get(namespace, id)
-        if expected not in (None, there.version):
-            raise Conflict("another version")
         if not _ordered(changes.get("valid_from"), changes.get("valid_to")):
             raise InvalidInput("ends before it begins")
+        if expected not in (None, there.version):
+            raise Conflict("another version")
         if all(getattr(there, name) == value for name, value in changes.items()):
             return there
         after = replace(there, **changes)
