@@ -84,5 +84,5 @@ def test_a_claim_for_a_verb_of_one_transaction_and_one_for_any_other_exclude_eac
             return "done"
 
         assert once(mem, b"key", work, together=first) == ("done", False)
-        monkeypatch.setattr(kept_answers, "_PATIENCE_S", 10.0)  # a closed connection gives its claim up soon, not at once
+        monkeypatch.setattr(kept_answers, "_PATIENCE_S", 10.0)  # a closed connection gives its claim up soon
         assert once(other, b"key", list, together=second) == ("done", True)
