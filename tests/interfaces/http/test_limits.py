@@ -19,7 +19,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.interfaces.http.limits import Limits, Rates, Workers
+from semmem.interfaces.http.limits import Limits, Patience, Rates, Workers
 from semmem.interfaces.http.server import Server
 from semmem.model.errors import InvalidInput, LimitExceeded
 from tests.interfaces.http.test_routes import problem
@@ -328,6 +328,10 @@ def test_a_client_that_sends_nothing_more_is_given_up(mem: Semmem) -> None:
                 assert connection.recv(100).startswith(b"HTTP/1.1 429")
         until(lambda: httpx.get(f"{url}/v1/stats", timeout=60).status_code == 200)
     assert mem.stats().memories == 0
+
+
+def test_a_client_has_let_its_server_wait_for_nothing_before_its_first_piece() -> None:
+    assert asyncio.run(Patience(Limits(seconds=0.99)).wait_for(asyncio.sleep(0, "a piece"))) == "a piece"
 
 
 @pytest.mark.slow
