@@ -41,6 +41,20 @@ _ARRAYS = (
 )  # fmt: skip
 
 
+class _Sessions(dict[str, Sequence[InSession]]):
+    """Sessions by name, of at most ``_MOST_TURNS`` turns; ``turns`` counts them, for there may be as many sessions."""
+
+    turns = 0
+
+    def keep(self, name: str, rows: Sequence[InSession]) -> None:
+        """Keep a session, in place of all others where there is no room beside them."""
+        if self.turns + len(rows) > _MOST_TURNS:
+            self.clear()
+            self.turns = 0
+        self[name] = rows
+        self.turns += len(rows)
+
+
 @dataclass(frozen=True)
 class Rows:
     """Memories as they are stored, row ids ascending, in parallel columns with one element per memory.
@@ -284,15 +298,13 @@ class Block:
             turns = self.turns
             places = self.by_session.get(name, ())
             rows = sorted((*turns.place(place), (turn := turns[place]).id, turn.part, turn) for place in places)
-            if sum(map(len, self._sessions.values())) + len(rows) > _MOST_TURNS:
-                self._sessions.clear()
-            self._sessions[name] = rows
+            self._sessions.keep(name, rows)
         return rows
 
     @cached_property
-    def _sessions(self) -> dict[str, Sequence[InSession]]:
+    def _sessions(self) -> _Sessions:
         """The sessions by name, filled as they are asked for."""
-        return {}
+        return _Sessions()
 
     @cached_property
     def by_author(self) -> dict[str, NDArray[np.int64]]:
