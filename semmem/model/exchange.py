@@ -259,11 +259,10 @@ class Scope:
         """The number of memories in scope, without the excluded ones; each part of a long memory is one."""
         import numpy as np
 
-        if self.excluded is None or not len(self.excluded):
-            return self.size if self.allowed is None else len(self.allowed)
-        if self.allowed is None:
-            return max(0, self.size - len(self.excluded))
-        return len(self.allowed) - int(np.isin(self.allowed, self.excluded).sum())
+        if self.excluded is None:
+            return self.size
+        outside = self.excluded if self.allowed is None else self.allowed[np.isin(self.allowed, self.excluded)]
+        return max(0, self.size - len(outside))
 
     def names_row_ids_of(self, other: Scope) -> bool:
         """Return whether both scopes allow and exclude the same row ids."""

@@ -347,11 +347,11 @@ class SqliteStore(Filed):
         count, languages, bounds = self._rows("memory_size", {**where, **times})[0]
         bounded = [(placed(o, namespaces.index(n)), out) for n, o, out in json.loads(bounds)]
         lapsed = frozenset(o for o, out in bounded if not out)
-        if outside := [o for o, out in bounded if out]:
-            excluded = np.unique(np.array(outside, dtype=np.int64))  # one may be out for two reasons
+        outside = [o for o, out in bounded if out]
         if exclude:
-            own = row_ids_from("memory_excluded", {"ids": list(exclude)})
-            excluded = own if excluded is None else np.union1d(own, excluded)
+            outside += row_ids_from("memory_excluded", {"ids": list(exclude)}).tolist()
+        if outside or exclude:
+            excluded = np.unique(np.array(outside, dtype=np.int64))  # one may be out for two reasons
         if filters:
             allowed = row_ids_from("memory_scope", filter_parameters(filters))
         size = int(count) if allowed is None else len(allowed)
