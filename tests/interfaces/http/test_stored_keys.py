@@ -24,6 +24,7 @@ from tests.interfaces.cli.program import Call, in_process
 from tests.interfaces.http.test_routes import problem
 from tests.serving import running
 from tests.stores.audit import sql
+from tests.waiting import until
 
 FRESH_S = 1.1
 """A little more than the second after which a server has read the keys again."""
@@ -130,8 +131,7 @@ def test_a_key_that_is_added_while_another_is_removed_is_not_lost(store_url: str
 
         def late(rows: Any) -> Any:  # the keys are read, and not written yet
             begun.append(other.submit(keys_in(mem).add, "laptop"))
-            while not begun[0].done() and sql(mem, waits) == [(0,)]:
-                pass
+            until(lambda: begun[0].done() or sql(mem, waits) != [(0,)])
             return [row for row in rows if row["name"] != "phone"]
 
         mem.store.serving.change_keys(late)
