@@ -111,7 +111,9 @@ class Settings:
     embedder_key: Secret | None = setting(
         None, optional(secret), "For endpoint: the key of that endpoint, sent to it alone and never shown."
     )
-    embedder_timeout_s: float = setting(30.0, number(gt=0, le=600), "For endpoint: seconds that one attempt may take.")
+    embedder_timeout_s: float = setting(
+        30.0, number("seconds", gt=0, le=600), "For endpoint: seconds that one attempt may take."
+    )
     embedder_question: str = setting("", text, 'For endpoint: text to put before questions, such as "search_query: ".')
     embedder_passage: str = setting("", text, 'For endpoint: text to put before memories, such as "search_document: ".')
     embedder_dimensions: int | None = setting(
@@ -142,7 +144,7 @@ class Settings:
         optional(path),
         "For llm: a SQLite file that caches answers, which hold names of texts, also of forgotten ones; none: memory.",
     )
-    llm_timeout_s: float = setting(30.0, number(gt=0, le=600), "For llm: seconds that one attempt may take.")
+    llm_timeout_s: float = setting(30.0, number("seconds", gt=0, le=600), "For llm: seconds that one attempt may take.")
     reranker_url: str | None = setting(
         None,
         optional(text),
@@ -156,7 +158,7 @@ class Settings:
         None, optional(secret), "For the reranker endpoint: its key, sent to it alone and never shown."
     )
     reranker_timeout_s: float = setting(
-        10.0, number(gt=0, le=600), "For the reranker endpoint: seconds that one attempt may take."
+        10.0, number("seconds", gt=0, le=600), "For the reranker endpoint: seconds that one attempt may take."
     )
     on_contradiction: Literal["report", "supersede", "ignore"] = setting(
         "report",
@@ -197,20 +199,20 @@ class Settings:
     )
     read_wait_s: float = setting(
         0.5,
-        number(ge=0, le=60),
+        number("seconds", ge=0, le=60),
         "Seconds for which a recall waits until the standby has all that this process has written; then the primary "
         "answers.",
     )
     pool_size: int = setting(8, whole(ge=1, le=100), "Most connections of a process to the store.")
     resident_mb: int = setting(
         256,
-        whole(ge=0, le=1_000_000),
+        whole("megabytes", ge=0, le=1_000_000),
         "Megabytes of memory in which a process holds the namespaces asked most "
         "recently, and an eighth more for the matches of filters; 0: none.",
     )
     saved_mb: int = setting(
         1024,
-        whole(ge=0, le=1_000_000),
+        whole("megabytes", ge=0, le=1_000_000),
         "Megabytes on disk for saved models of large namespaces beside a SQLite file or the embedded server, which a "
         "process maps instead of reading these namespaces; 0: none.",
     )
@@ -218,14 +220,14 @@ class Settings:
         1, whole(ge=0, le=64), "Extra processes with which remember_many reads a long list; 0: none."
     )
     idle_stop_s: float = setting(
-        3600.0, number(gt=0), "Seconds without a client after which the embedded server stops."
+        3600.0, number("seconds", gt=0), "Seconds without a client after which the embedded server stops."
     )
     start_timeout_s: float = setting(
-        120.0, number(gt=0), "Seconds to wait for the start of the embedded server, recovery included."
+        120.0, number("seconds", gt=0), "Seconds to wait for the start of the embedded server, recovery included."
     )
     keep_forgotten_days: float = setting(
         30.0,
-        number(ge=0, le=36_500),
+        number("days", ge=0, le=36_500),
         "Days in which restore_memory can bring a forgotten memory back; 0: every forget is for good.",
     )
     keep_versions: int = setting(
@@ -234,7 +236,7 @@ class Settings:
         "Earlier versions to keep of each memory, each with its vector; an update drops the oldest.",
     )
     keep_changes_days: float = setting(
-        90.0, number(ge=1, le=36_500), "Days to keep the change log; maintain removes older changes."
+        90.0, number("days", ge=1, le=36_500), "Days to keep the change log; maintain removes older changes."
     )
     recall_log: bool = setting(
         False,
@@ -248,7 +250,7 @@ class Settings:
         "The agent that the log names for recalls of this process; MCP clients, hooks and keys are named.",
     )
     keep_recall_log_days: float = setting(
-        30.0, number(ge=0, le=36_500), "Days to keep recalls that nobody judged; maintain removes older ones."
+        30.0, number("days", ge=0, le=36_500), "Days to keep recalls that nobody judged; maintain removes older ones."
     )
     audit: bool = setting(
         False,
@@ -257,10 +259,12 @@ class Settings:
         "`semmem audit` exports it.",
     )
     keep_audit_days: float = setting(
-        365.0, number(ge=1, le=36_500), "Days to keep the audit; maintain removes older entries."
+        365.0, number("days", ge=1, le=36_500), "Days to keep the audit; maintain removes older entries."
     )
     keep_answers_days: float = setting(
-        1.0, number(ge=0, le=365), "Days for which a repeated request with an Idempotency-Key gets its first answer."
+        1.0,
+        number("days", ge=0, le=365),
+        "Days for which a repeated request with an Idempotency-Key gets its first answer.",
     )
     count_accesses: bool = setting(
         True, flag, "Count how often recalls return a memory, and when; written in the background after half a minute."
@@ -291,7 +295,7 @@ class Settings:
 
     hook_process_s: float = setting(
         900.0,
-        number(ge=0, le=86_400),
+        number("seconds", ge=0, le=86_400),
         "Seconds without a question after which the process that answers hooks ends; a hook starts it where "
         "no other process has the store open. 0: no hook starts one.",
     )
@@ -394,18 +398,8 @@ def _read(name: str, row: Setting, given: Mapping[str, Any], arguments: Mapping[
     try:
         return row.read(given[name])
     except Wrong as error:
-        must = str(error) if name in _SECRET else f"{error}{_of_unit(name, str(error))}, not {shown(given[name])}"
+        must = str(error) if name in _SECRET else f"{error}, not {shown(given[name])}"
         raise InvalidInput(f"The setting {name}{_place(name, arguments)} must be {must}.") from None
-
-
-_UNITS = {"mb": "megabytes", "s": "seconds", "days": "days"}
-"""The unit that a setting's last word stands for."""
-
-
-def _of_unit(name: str, must: str) -> str:
-    """Return the unit of a setting, for a value that is no number, such as 256MB or 1h."""
-    unit = _UNITS.get(name.rpartition("_")[2]) if must in ("a number", "a whole number") else None
-    return f" of {unit}" if unit else ""
 
 
 def _place(name: str, arguments: Mapping[str, Any]) -> str:

@@ -108,21 +108,30 @@ def one_of(*words: str) -> Read:
     return read
 
 
-def whole(**bounds: float) -> Read:
-    """Read a whole number within ``bounds``, which are named as in ``number``."""
+def whole(unit: str = "", **bounds: float) -> Read:
+    """Read a whole number within ``bounds``, of a unit such as "megabytes"; both are given as for ``number``."""
+    must = _of_unit("a whole number", unit)
 
     def read(value: Any) -> int:
-        found = _float(value, "a whole number")
+        found = _float(value, must)
         if not found.is_integer():
-            raise Wrong("a whole number")
+            raise Wrong(must)
         return int(_bounded(int(value) if isinstance(value, int) else int(found), bounds))
 
     return read
 
 
-def number(**bounds: float) -> Read:
-    """Read a number within ``bounds``: ``gt`` above, ``ge`` at least, ``le`` at most."""
-    return lambda value: _bounded(_float(value, "a number"), bounds)
+def number(unit: str = "", **bounds: float) -> Read:
+    """Read a number within ``bounds``: ``gt`` above, ``ge`` at least, ``le`` at most.
+
+    The error for what is no number, such as 1h, names ``unit``, where there is one.
+    """
+    must = _of_unit("a number", unit)
+    return lambda value: _bounded(_float(value, must), bounds)
+
+
+def _of_unit(must: str, unit: str) -> str:
+    return f"{must} of {unit}" if unit else must
 
 
 def _float(value: Any, must: str) -> float:
