@@ -25,6 +25,7 @@ __all__ = [
     "file_number",
     "hook_errors",
     "hook_log",
+    "in_no_folder",
     "is_part",
     "keep_state",
     "must_be_free",
@@ -118,6 +119,11 @@ def private_folder(folder: Path) -> None:
     if not folder.is_dir():
         private_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def in_no_folder(file: Path) -> InvalidInput:
+    """Return the error for a SQLite file whose folder does not exist."""
+    return InvalidInput(f"There is no folder {file.parent} for the SQLite file; create it first, or correct the path.")
 
 
 def claimed(path: Path) -> bool:

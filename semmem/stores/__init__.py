@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from semmem.files import data_folder, expanded
+from semmem.files import data_folder, expanded, in_no_folder
 from semmem.model.errors import InvalidInput, LocalOnly, SchemaTooOld
 from semmem.model.reports import Distribution, MigrationReport, RowSecurity
 from semmem.stores.sql_files import check_step, migrations, unmigrated
@@ -302,9 +302,7 @@ def check_file(target: Target) -> None:
     near = difflib.get_close_matches(path.name, beside, 1)
     hint = f"; did you mean {near[0]}?" if near else "; correct the path."
     if not path.parent.is_dir():
-        raise InvalidInput(
-            f"There is no folder {path.parent} for the SQLite file; create it first, or correct the path."
-        )
+        raise in_no_folder(path)
     raise InvalidInput(f"There is no file {path}{hint} The first memory that is remembered there makes it.")
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from semmem.files import claimed, file_number
+from semmem.files import claimed, file_number, in_no_folder
 from semmem.model.errors import (
     Conflict,
     InvalidInput,
@@ -680,9 +680,7 @@ def _check_path(path: Path) -> None:
     """Raise InvalidInput for a path at which SQLite can have no file, such as a pipe, which it would read for ever."""
     there = os.path.exists(path)  # what os.path cannot see, SQLite reports
     if not os.path.isdir(path.parent):
-        raise InvalidInput(
-            f"There is no folder {path.parent} for the SQLite file; create it first, or correct the path."
-        )
+        raise in_no_folder(path)
     if os.path.isdir(path):
         raise InvalidInput(f"{path} is a folder; name a file in it after sqlite:.")
     if os.path.islink(path) and not there:
